@@ -64,7 +64,7 @@ void each_known(See see) {
     all_of.template operator()<TransportCounters>(counter_names::kTransport, "transport_");
     for (const CounterName& single : counter_names::kSingle) {
         const std::string name = name_in_python(single.name);
-        see(KnownCounter{name, single.meaning}, name, is_time(single.name));
+        see(KnownCounter{name, single.meaning, single.is_gauge}, name, is_time(single.name));
     }
 }
 

@@ -80,6 +80,7 @@ class System:
         arrivals: Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
+        record: Path | None = None,
     ) -> Result:
         """Build events with real processes for `measure.duration` seconds. See
         `daqloom.measure.run.measure` for the arguments and exceptions."""
@@ -92,6 +93,7 @@ class System:
             arrivals=arrivals,
             progress=progress,
             on_event=on_event,
+            record=record,
         )
 
     def compare(self, *, seed: int | None = None) -> MethodResults | Comparison:

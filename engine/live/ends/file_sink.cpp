@@ -1,6 +1,7 @@
 #include "live/ends/file_sink.hpp"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -136,6 +137,7 @@ class WriteFiles final : public MepConsumer {
         : config_(std::move(config)), counters_(&counters), unit_(&unit) {}
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
+        look_at_disk();
         const auto view = protocol::MepView::decode(bytes);
         if (!view || !is_readable(*view)) {
             counters_->lost[EBADMSG].add(1);
@@ -196,6 +198,17 @@ class WriteFiles final : public MepConsumer {
             .first->second;
     }
 
+    /// Reads the free space of the file system, at most once a second.
+    void look_at_disk() {
+        struct statvfs disk {};
+        if (const base::Time here = now(); here >= look_at_) {
+            look_at_ = here + kPause;
+            const auto folder = fs::path(config_.prefix).parent_path();
+            counters_->free_bytes.set(::statvfs(folder.empty() ? "." : folder.c_str(), &disk) == 0
+                                          ? std::uint64_t{disk.f_bavail} * disk.f_frsize
+                                          : 0);
+        }
+    }
     void count(const Held& mep) {
         unit_->meps_not_written.add(1);
         unit_->incomplete_meps_not_written.add(mep.is_complete ? 0U : 1U);
@@ -221,6 +234,7 @@ class WriteFiles final : public MepConsumer {
     FileCounters* counters_;
     NodeCounters* unit_;
     std::map<std::uint16_t, FileSeries> series_;
+    base::Time look_at_ = base::Time::zero();
 };
 
 }  // namespace

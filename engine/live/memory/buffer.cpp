@@ -178,6 +178,19 @@ std::vector<int> Buffer::descriptors() const {
 
 const SharedMemory& Buffer::area() const { return parts_->area; }
 std::uint32_t Buffer::pieces() const { return parts_->pieces; }
+base::Bytes Buffer::held_bytes() const {
+    const Control& control = parts_->control();
+    const std::uint64_t acknowledged = control.acknowledged.load(std::memory_order_acquire);
+    const std::uint64_t committed = control.committed.load(std::memory_order_acquire);
+    base::Bytes held = 0;
+    // The difference is bounded, since the other side may write any number.
+    for (std::uint64_t left = std::min<std::uint64_t>(committed - acknowledged, pieces()); left > 0;
+         --left) {
+        const auto piece = parts_->piece(committed - left);
+        held += piece ? static_cast<base::Bytes>(piece->bytes.size()) : 0;
+    }
+    return std::min(held, parts_->bytes());
+}
 const Doorbell& Buffer::reader_bell() const { return *parts_->reader_bell; }
 const Doorbell& Buffer::writer_bell() const { return *parts_->writer_bell; }
 

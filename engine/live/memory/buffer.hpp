@@ -52,6 +52,8 @@ class Buffer {
     [[nodiscard]] std::vector<int> descriptors() const;
     [[nodiscard]] const SharedMemory& area() const;
     [[nodiscard]] std::uint32_t pieces() const;  ///< limit on pieces
+    /// Bytes of the pieces that are committed and not acknowledged, read by any thread.
+    [[nodiscard]] base::Bytes held_bytes() const;
     /// The doorbells on which its reader and its writer sleep, for a thread that also waits for
     /// other inputs.
     [[nodiscard]] const Doorbell& reader_bell() const;

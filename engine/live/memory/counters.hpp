@@ -74,7 +74,9 @@ struct BuilderCounters {
         (Counter, mfp_bytes_built, "Bytes of fragments in MEPs delivered."),
         (Counter, mep_bytes_built, "Bytes of MEPs delivered, headers and padding included."),
         (Gauge, first_mep_ps, "Time from the start of the first epoch to the first MEP."),
-        (Counter, building_ps, "Time from a MEP's grant to its completion, summed over MEPs."))
+        (Counter, building_ps, "Time from a MEP's grant to its completion, summed over MEPs."),
+        (Counter, waiting_for_consumer_ps,
+         "Time in which the unit built nothing because its consumer held the output buffer."))
 };
 
 /// Counters of the data thread, and its refused inputs.
@@ -129,6 +131,7 @@ struct NodeCounters : ConsumerCounters,
 struct CounterName {
     const char* name;
     const char* meaning;
+    bool is_gauge = false;
 };
 
 /// Names, as used outside of the engine, of counters that have no list of fields.
@@ -140,6 +143,17 @@ inline constexpr CounterName kCpu{"cpu_ps",
                                   "CPU time of the unit's process since then, all threads."};
 inline constexpr CounterName kSteps{"steps",
                                     "MFPs written and received and MEPs processed: progress."};
+// ---- buffers
+inline constexpr CounterName kStreamBytes{
+    "stream_buffer_bytes", "Size of the stream buffers of the unit's readout unit (a gauge).",
+    true};
+inline constexpr CounterName kStreamBytesUsed{
+    "stream_buffer_bytes_used", "Bytes of them in MFPs that are not yet acknowledged (a gauge).",
+    true};
+inline constexpr CounterName kOutputBytes{
+    "output_buffer_bytes", "Size of the output buffer of the unit's builder unit (a gauge).", true};
+inline constexpr CounterName kOutputBytesUsed{
+    "output_buffer_bytes_used", "Bytes of it in MEPs that the consumer holds (a gauge).", true};
 // ---- sources
 inline constexpr CounterName kMfpsBlocked{"mfps_blocked",
                                           "MFPs that waited for a full stream buffer to drain."};
@@ -160,10 +174,16 @@ inline constexpr CounterName kFilesWritten{"files_written",
                                            "Files completed by `measure.sink = \"file\"`."};
 inline constexpr CounterName kPacketsNotWritten{"packets_not_written",
                                                 "Packets lost to write errors of the file system."};
+inline constexpr CounterName kDiskFree{
+    "disk_free_bytes", "Free space for files of `measure.sink = \"file\"` (a gauge).", true};
 
 inline constexpr std::array kSingle = {kElapsed,
                                        kCpu,
                                        kSteps,
+                                       kStreamBytes,
+                                       kStreamBytesUsed,
+                                       kOutputBytes,
+                                       kOutputBytesUsed,
                                        kMfpsBlocked,
                                        kMfpsLate,
                                        kPlacesSkipped,
@@ -173,7 +193,8 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kFragmentsChecked,
                                        kFragmentBytesChecked,
                                        kFilesWritten,
-                                       kPacketsNotWritten};
+                                       kPacketsNotWritten,
+                                       kDiskFree};
 
 // ---- prefixes of names, completed by a cause
 inline constexpr CounterName kWrong{"wrong.", "Wrong MEPs by the first error found."};

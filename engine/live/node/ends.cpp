@@ -84,6 +84,15 @@ void see_written(const FileCounters& written, const SeeCount& see) {
         }
     }
     see(counter_names::kPacketsNotWritten.name, lost);
+    if (const std::uint64_t free = written.free_bytes; free > 0) {
+        see(counter_names::kDiskFree.name, free);
+    }
+}
+
+void see_buffer(const CounterName& name, base::Bytes size, const CounterName& name_used,
+                base::Bytes used, const SeeCount& see) {
+    see(name.name, static_cast<std::uint64_t>(size));
+    see(name_used.name, static_cast<std::uint64_t>(used));
 }
 
 }  // namespace
@@ -95,6 +104,7 @@ base::expected<void> Ends::make_streams(const NodeConfig& config, const Doorbell
                                             .pieces = kStreamPieces},
                                            &unit));
         buffer.area().populate();
+        const std::lock_guard lock(mutex_);
         streams_.push_back(std::move(buffer));
     }
     if (config.source != SourceKind::user) {
@@ -200,7 +210,10 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
                                         .pieces = kOutputPieces},
                                        nullptr, &unit));
     buffer.area().populate();
-    output_.emplace(std::move(buffer));
+    {
+        const std::lock_guard lock(mutex_);
+        output_.emplace(std::move(buffer));
+    }
     kind_ = config.sink;
     if (config.sink == SinkKind::user) {
         DAQLOOM_TRY(server,
@@ -223,6 +236,7 @@ void Ends::end_output() {
     }
     sink_.reset();
     output_server_.reset();
+    const std::lock_guard lock(mutex_);
     output_.reset();
 }
 
@@ -251,6 +265,18 @@ void Ends::each_count(const SeeCount& see) const {
         blocked += source->counters().blocked;
         late += source->counters().late;
         skipped += source->counters().skipped;
+    }
+    base::Bytes size = 0;
+    base::Bytes used = 0;
+    for (const Buffer& stream : streams_) {
+        size += static_cast<base::Bytes>(stream.area().bytes().size());
+        used += stream.held_bytes();
+    }
+    see_buffer(counter_names::kStreamBytes, size, counter_names::kStreamBytesUsed, used, see);
+    if (output_) {
+        see_buffer(counter_names::kOutputBytes,
+                   static_cast<base::Bytes>(output_->area().bytes().size()),
+                   counter_names::kOutputBytesUsed, output_->held_bytes(), see);
     }
     lock.unlock();
     see(counter_names::kMfpsBlocked.name, blocked);

@@ -64,7 +64,7 @@ class Ends {
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
     std::optional<Recording> recording_;  ///< to be replayed
     std::shared_ptr<const RecordedChecksums> checksums_;
-    mutable std::mutex mutex_;  ///< guards the next four, which other threads read
+    mutable std::mutex mutex_;  ///< guards the buffers and the next four, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
     std::uint64_t blocked_before_ = 0;  ///< MFPs counted by earlier sources
     std::uint64_t late_before_ = 0;

@@ -219,6 +219,12 @@ class RequestedUnit {
     /// collected (the oldest may complete last), as many for the events after these, and `margin`.
     [[nodiscard]] std::uint32_t window() const { return 2 * collected() + Unit::margin; }
 
+    /// Whether all events that this builder unit may collect at a time are with the consumer.
+    [[nodiscard]] bool waits_for_consumer() const {
+        return builder_ && builder_->counters().done + slots_ ==
+                               builder_->counters().built + builder_->counters().incomplete;
+    }
+
   protected:
     template <class World>
     struct ManagerOut {
@@ -329,11 +335,6 @@ class RequestedUnit {
     static std::uint64_t number(EventId event) { return static_cast<std::uint64_t>(event); }
     /// Events that are collected at a time.
     [[nodiscard]] std::uint32_t collected() const { return builders_ * slots_; }
-    /// Whether all events that this builder unit may collect at a time are with the consumer.
-    [[nodiscard]] bool waits_for_consumer() const {
-        return builder_ && builder_->counters().done + slots_ ==
-                               builder_->counters().built + builder_->counters().incomplete;
-    }
 
     // ---- data that each request touches come first, so that the data of 600 simulated readout
     // units fit into the cache

@@ -44,6 +44,7 @@ with lazy.imports():
     from rich import live as rich_live
 
     from daqloom.cli import run_console
+    from daqloom.cli.console import recording
     from daqloom.cli.console import run as console_run
     from daqloom.control import run_log, unit_program
     from daqloom.control import status as control_status
@@ -205,7 +206,10 @@ def measure(
         return
     shows_phases = system.scenario.protocol.has_phases and not system.scenario.faults.injected
     what = f"measuring {system.name}"
-    with staged_progress(what, quiet=quiet, at_once="the units start") as report:
+    with (
+        recording.recorded(system.name, quiet=quiet) as folder,
+        staged_progress(what, quiet=quiet, at_once="the units start") as report,
+    ):
         result = whole_or_stopped(
             lambda: system.measure(
                 log_dir=log_dir,
@@ -214,6 +218,7 @@ def measure(
                 timeline=bool(figure) and shows_phases,
                 progress=lambda how: report(how.share, _rates(how), how.phase),
                 on_event=None if quiet else _only_losses,
+                record=folder,
             )
         )
     for path in figure or ():

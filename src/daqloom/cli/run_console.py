@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
+from daqloom.cli.console.recording import recorded
 from daqloom.cli.console.run import headline, live_table, unit_table
 from daqloom.control.calls.registry import publish
 from daqloom.control.control import Control
@@ -46,11 +47,11 @@ def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = Fa
             "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
             "follows a plan; leave them out, and break what you like by hand"
         )
-    with run_folder(log_dir) as folder:
-        asyncio.run(_keep_up(scenario, folder, start))
+    with recorded(scenario.name) as record, run_folder(log_dir) as folder:
+        asyncio.run(_keep_up(scenario, folder, start, record))
 
 
-async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
+async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path | None) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     reply: list[str] = []
 
@@ -58,7 +59,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool) -> None:
         if not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
-    control = control_of(scenario, folder, on_event=on_event)
+    control = control_of(scenario, folder, on_event=on_event, record=record)
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
             token = stack.enter_context(publish(control.address, control.steering, control.token))

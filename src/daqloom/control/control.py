@@ -42,6 +42,9 @@ from daqloom.control.protocol.messages import (
     Trace,
 )
 from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal, State
+from daqloom.control.record.meter import Meter, mean
+from daqloom.control.record.record import Record, Summary
+from daqloom.control.record.summary import sums
 from daqloom.control.run_log import RunEvent, log_entry
 from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
 from daqloom.machine.addresses import join_address
@@ -76,7 +79,8 @@ class Control:
 
     It also listens at `socket_file`, if given. `on_event` is called with each entry of the run's
     log, `on_count` with each unit that has reported its counters. Raises MeasureError on entering
-    if it cannot listen."""
+    if it cannot listen. `record` receives series, events and the summary of the run, in which a MEP
+    has `packing` events and `sink` is the scenario's measure.sink."""
 
     def __init__(
         self,
@@ -91,6 +95,9 @@ class Control:
         certificates: Certificates | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
         on_count: Callable[[int], None] | None = None,
+        record: Record | None = None,
+        packing: int = 1,
+        sink: str = "",
     ) -> None:
         self.token = secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
@@ -111,6 +118,11 @@ class Control:
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
         self._on_count = on_count or (lambda unit: None)
+        self.record = record
+        self.ending = "ended"
+        """State of the run in its summary, once it is over."""
+        self._packing, self._sink = packing, sink
+        self.meter = Meter(self.run, packing)
         self.events: list[RunEvent] = []
         """Log of the run."""
         self._peers: dict[int, _Peer] = {}
@@ -158,6 +170,26 @@ class Control:
                 self._clock.cancel()
             await self._service.close()
             await self.processes.end()
+            self._close_record(kind)
+
+    def _close_record(self, kind: type[BaseException] | None) -> None:
+        if self.record:
+            interrupted = kind is asyncio.CancelledError
+            self.ending = "interrupted" if interrupted else "failed" if kind else self.ending
+            self.record.add(self.now_s(), list(self.meter.close(self.now_s(), at_once=True)))
+            self.record.close(self.summary(self.ending))
+
+    def summary(self, state: str = "running") -> Summary:
+        """Return the sums of the run until now, or at its end (`state`)."""
+        return sums(
+            self.run,
+            self.events,
+            packing=self._packing,
+            sink=self._sink,
+            state=state,
+            length_s=self.now_s() + (self.record.offset_s if self.record else 0.0),
+            building_s=self.record.building_s if self.record else 0.0,
+        )
 
     def now_s(self) -> float:
         """Return the time of the run control (s)."""
@@ -266,6 +298,7 @@ class Control:
             return self._keep(unit, session, report)
         self._look(unit, report)
         refusal = self.run.reported(self.now_s(), unit, session, wire.record(report))
+        self.meter.count(self.now_s(), unit)
         self._on_count(unit)
         self._act()
         return refusal
@@ -285,6 +318,7 @@ class Control:
         """Read the last counters of a unit of this machine that has ended."""
         if counted := self._pages.last(unit):
             self.run.counted(unit, counted)
+            self.meter.count(self.now_s(), unit)
             self._on_count(unit)
 
     def _look(self, unit: int, report: Heartbeat | Answer) -> None:
@@ -318,6 +352,9 @@ class Control:
             await asyncio.sleep(self.plan.rules.heartbeat_s / TICKS_PER_HEARTBEAT)
             self.run.tick(self.now_s())
             self._act()
+            bins = list(self.meter.close(self.now_s()))
+            if self.record:
+                self.record.add(self.now_s(), bins, self.summary)
 
     # ---- outputs of the run control ----------------------------------------------------------
 
@@ -339,6 +376,8 @@ class Control:
                     self.processes.kill(unit)
         for event in self.run.events_from(len(self.events)):
             self.events.append(log_entry(event, Machine()))
+            if self.record:
+                self.record.event(self.events[-1], self.run.epoch)
             self._on_event(self.events[-1])
         self._changed.set()
 

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from daqloom.configuration.rules import run_plan
@@ -10,6 +11,7 @@ from daqloom.control.calls.connection import read_certificates
 from daqloom.control.control import Control
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
+from daqloom.control.record.record import About, Record
 from daqloom.control.run_log import RunEvent
 from daqloom.deployment.fabric_system import fabric_system
 from daqloom.deployment.scenarios import override
@@ -144,9 +146,12 @@ def control_of(
     socket_file: Path | None = None,
     trace_stages: int = 0,
     trace_arrivals: int = 0,
+    record: Path | None = None,
+    method: str = "control",
 ) -> Control:
-    """Return the run control of a scenario, a context that is not yet entered. Raises
-    ScenarioError, and MeasureError for limits of this machine."""
+    """Return the run control of a scenario, a context that is not yet entered. `record`: folder of
+    the run, for the record of the command `method`. Raises ScenarioError, MeasureError for limits
+    of this machine, and OutputError if the folder cannot be written."""
     measure = scenario.measure
     plan = plan_of(scenario, trace_stages=trace_stages, trace_arrivals=trace_arrivals)
     units = plan.rules.units
@@ -154,6 +159,15 @@ def control_of(
     if measure.launch == "local":
         check_open_files(files_of_a_unit(scenario), f"each of {units} units")
     own = measure.certificates
+    about = About(
+        method=method,
+        scenario=scenario.name,
+        began=datetime.now(UTC),
+        units=units,
+        packing=scenario.packing,
+        protocol=scenario.building.protocol or "",
+        transport=measure.transport,
+    )
     return Control(
         plan,
         launcher or launcher_of(scenario),
@@ -165,6 +179,9 @@ def control_of(
         certificates=read_certificates(Path(own), "control") if own else None,
         on_event=on_event,
         on_count=on_count,
+        record=Record(record, about) if record else None,
+        packing=scenario.packing,
+        sink=measure.sink,
     )
 
 

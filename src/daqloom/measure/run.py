@@ -70,12 +70,14 @@ def measure(
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[RunEvent], None] | None = None,
     launcher: Launcher | None = None,
+    record: Path | None = None,
 ) -> Result:
     """Build the events of `scenario` for `measure.duration` seconds, or `measure.events` events.
 
     `seed` overrides `run.seed`. `log_dir` keeps the output of each unit in a file; without it,
     output is kept only if something fails. `progress` is called several times a second, `on_event`
-    with each entry of the run's log; `launcher` overrides `measure.launch`.
+    with each entry of the run's log; `launcher` overrides `measure.launch`; `record` is a folder
+    for the record of the run, see `daqloom.control.record`.
 
     The result has `series.run_events` (`time_s`, `text`) and the series of
     `daqloom.results.course`, in seconds since all units first built. Over `tcp` it also has
@@ -94,14 +96,14 @@ def measure(
         scenario, seed=seed, launcher=launcher, traced=traced, arrivals=arrivals is not None
     )
     with run_folder(log_dir) as folder:
-        record = _in_own_loop(_Run(plan, folder, progress, on_event).record())
-        if record is None:
+        found = _in_own_loop(_Run(plan, folder, progress, on_event, record).record())
+        if found is None:
             raise StoppedError("interrupted before the end of the warm-up; there is no result")
-        result = measured_result(record, scenario.hash())
+        result = measured_result(found, scenario.hash())
     if traced:
-        result = with_timeline(result, record, trace, timeline)
+        result = with_timeline(result, found, trace, timeline)
     if arrivals:
-        result = with_arrivals(result, record, arrivals)
+        result = with_arrivals(result, found, arrivals)
     if result.interrupted:
         raise StoppedError(result.warnings[0], result)
     if result.failure:
@@ -128,7 +130,9 @@ class _Run:
         folder: Path,
         progress: Callable[[Progress], None] | None,
         on_event: Callable[[RunEvent], None] | None,
+        run_folder: Path | None,
     ) -> None:
+        self._run_folder = run_folder
         self._plan, self._measure, self._folder = plan, plan.scenario.measure, folder
         self._progress = progress or (lambda _: None)
         self._on_event = on_event or (lambda _: None)
@@ -178,6 +182,8 @@ class _Run:
             socket_file=socket_file,
             trace_stages=plan.stages,
             trace_arrivals=plan.arrivals,
+            record=self._run_folder,
+            method="measure",
         )
         injector = Injector(control, plan.outages, scenario.packing, namespaces)
         return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began)
@@ -208,11 +214,11 @@ class _Run:
                 record.watch = await asyncio.to_thread(DeviceWatch, record.device)
             await self._course(measure.warmup, measure.duration)
         except SignalledError:
-            record.interrupted = True
+            record.interrupted, control.ending = True, "interrupted"
         except MeasureError as error:
             if not record.readings:
                 raise
-            record.failure = str(error)
+            record.failure, control.ending = str(error), "failed"
         finally:
             await record.injector.end()
 

@@ -99,6 +99,9 @@ class RequestedEpoch final : public UnitEpoch {
     void count();
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override { return unit_->waits_for_its_own(); }
+    [[nodiscard]] bool waits_for_consumer() const override {
+        return unit_->waits_for_consumer() && !unit_->waits_for_data();
+    }
 
     // ---- readout unit
     /// The bytes of an MFP; empty: not yet taken from the source, or larger than any place.

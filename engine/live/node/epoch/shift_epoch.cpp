@@ -75,6 +75,11 @@ class ShiftEpoch final : public UnitEpoch {
     [[nodiscard]] UnitIndex partner(std::uint64_t step) const;
     [[nodiscard]] Counter* cause_of_waiting() const override;
     [[nodiscard]] bool waits_for_its_own() const override;
+    [[nodiscard]] bool waits_for_consumer() const override {
+        return !lacks_data_ && is_at_consumer();
+    }
+    /// Whether the builder unit builds nothing and its consumer has not processed everything.
+    [[nodiscard]] bool is_at_consumer() const;
     [[nodiscard]] bool awaits_answer() const;
     void deliver(MepId mep, Bytes place, Bytes bytes);
     /// The slot of a MEP of this unit's builder unit.
@@ -235,13 +240,15 @@ bool ShiftEpoch::feed_streams() {
 }
 
 bool ShiftEpoch::waits_for_its_own() const {
-    const auto* builder = unit_->builder();
-    const bool waits_for_consumer = builder != nullptr &&
-                                    config().when_full == protocol::WhenFull::wait &&
-                                    builder->under_construction() == 0 && !is_consumed();
     return (stage_.stage == ShiftStage::sending && send_queue_.is_empty() &&
             unit_->readout()->writes_under_way() == 0 && !awaits_answer()) ||
-           waits_for_consumer;
+           is_at_consumer();
+}
+
+bool ShiftEpoch::is_at_consumer() const {
+    const auto* builder = unit_->builder();
+    return builder != nullptr && config().when_full == protocol::WhenFull::wait &&
+           builder->under_construction() == 0 && !is_consumed();
 }
 
 /// Whether announced sizes of this readout unit still lack a builder unit's answer.

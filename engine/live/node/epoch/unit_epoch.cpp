@@ -27,6 +27,7 @@ void UnitEpoch::on_slept(Time duration) {
     if (Counter* cause = cause_of_waiting(); cause != nullptr) {
         cause->add(duration);
     }
+    counters_.waiting_for_consumer_ps.add(waits_for_consumer() ? duration : Time::zero());
     counters_.waits.set(waits_for_its_own() ? 1 : 0);
     counters_.answered_to(next_mep());
 }

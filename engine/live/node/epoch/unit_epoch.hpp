@@ -42,6 +42,8 @@ class UnitEpoch : public Epoch {
     [[nodiscard]] virtual Counter* cause_of_waiting() const = 0;
     /// Whether the unit waits only for its own source or consumer, so that no progress is expected.
     [[nodiscard]] virtual bool waits_for_its_own() const = 0;
+    /// Whether only the consumer keeps the unit from building: its source has delivered data.
+    [[nodiscard]] virtual bool waits_for_consumer() const = 0;
 
     // ---- others
     void send(UnitIndex to, const protocol::UnitMessage& message) {

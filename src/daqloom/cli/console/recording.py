@@ -1,0 +1,45 @@
+"""Recording of a command's run in a folder of its own, with a summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from daqloom.base import lazy
+from daqloom.base.output import OutputError
+from daqloom.cli.console.terminal import note
+from daqloom.results.errors import MeasureError
+
+with lazy.imports():
+    from daqloom.control.record import folders, past, summary
+
+
+@contextmanager
+def recorded(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
+    """Yield the folder for the record of a run, and print the summary of the run at the end. None
+    if there is no place for it, with a note: no run fails for lack of a record."""
+    try:
+        folder = folders.new_run_folder(name)
+    except OutputError as error:
+        note(f"the run is not recorded: {error}")
+        yield None
+        return
+    with folders.locked_run_folder(folder):
+        try:
+            yield folder
+        finally:
+            if not quiet:
+                print_summary(folder)
+
+
+def print_summary(folder: Path) -> None:
+    """Print the summary of a run and the place of its record."""
+    try:
+        run = past.read_run(folder)
+    except MeasureError:  # it never began
+        folder.rmdir() if not any(folder.iterdir()) else None
+        return
+    for sentence in summary.sentences(run.summary, run.about.began, folder.name):
+        note(sentence)
+    note(f"the record is in {folder}; `daqloom runs show {folder.name}` shows it")

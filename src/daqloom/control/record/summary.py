@@ -1,0 +1,91 @@
+"""Summary of a run: sums until now, and sentences about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from daqloom.base.words import duration, plural
+from daqloom.control.counters.metrics import accounts, fragment_share
+from daqloom.control.record.record import Summary
+from daqloom.control.run_log import About, RunEvent
+from daqloom.results.metrics import for_people
+
+if TYPE_CHECKING:
+    from daqloom._engine import RunControl
+
+MOST_CAUSES = 50
+"""Losses of units that a summary keeps."""
+MOST_NAMED = 5
+
+
+def sums(
+    run: RunControl,
+    events: Iterable[RunEvent],
+    *,
+    packing: int,
+    sink: str = "",
+    state: str = "running",
+    length_s: float = 0.0,
+    building_s: float = 0.0,
+) -> Summary:
+    """Return the summary of a run. `sink`: measure.sink of a run that has ended, which events may
+    not have reached."""
+    totals = {unit.number: unit.tally.totals for unit in run.units}
+    has_ended = state != "running"
+    balance = run.balance() if has_ended else run.balance_of_ended()
+    fates = accounts(totals, balance, run.next_mep, packing, sink if has_ended else "user")
+    counted = list(totals.values())
+    share = fragment_share(counted)
+    return Summary(
+        state="failed" if has_ended and run.failure else state,
+        failure=run.failure[:1000],
+        length_s=length_s,
+        events=packing * sum(each.meps_delivered or 0 for each in counted),
+        bytes=(1.0 if share is None else share)
+        * sum(each.mfp_bytes_built or 0 for each in counted),
+        building_s=building_s,
+        lost={
+            fate: count
+            for fate, count in fates.items()
+            if count > 0 and fate not in ("begun", "built")
+        },
+        units_lost=run.counts["units_lost"],
+        regroupings=run.counts["regroupings"],
+        causes=tuple(
+            (max(0.0, event.time_s), event.text[:1000])
+            for event in events
+            if event.about is About.UNIT and event.is_trouble
+        )[:MOST_CAUSES],
+    )
+
+
+def losses(lost: dict[str, int]) -> str:
+    """Return lost events by cause, the most first, such as "1,200 incomplete, 30 discarded"."""
+    most = sorted(lost.items(), key=lambda each: -each[1])
+    return ", ".join(f"{count:,} {cause.replace('_', ' ')}" for cause, count in most)
+
+
+def sentences(summary: Summary, began: datetime, run: str) -> Iterator[str]:
+    """Yield sentences on a run with the ID `run`, if it has built events or has lost units."""
+    if summary.events:
+        rate = for_people("event_rate_hz", summary.event_rate_hz)
+        throughput = for_people("throughput_bps", summary.throughput_bps)
+        yield (
+            f"{run} built {summary.events:,} events in {duration(summary.length_s)}: {rate} and "
+            f"{throughput} while it was running"
+        )
+    if summary.lost:
+        yield f"lost events: {losses(summary.lost)}"
+    if summary.regroupings or summary.causes:
+        named = [f"{clock(began, time_s)} {text}" for time_s, text in summary.causes[:MOST_NAMED]]
+        more = len(summary.causes) - len(named)
+        yield f"{plural(summary.regroupings, 'regrouping')}" + (
+            f": {'; '.join(named)}" + (f"; and {more} more" if more > 0 else "") if named else ""
+        )
+
+
+def clock(began: datetime, time_s: float) -> str:
+    """Return the local time of day of a time of the run, such as 03:00:15."""
+    return f"{datetime.fromtimestamp(began.timestamp() + time_s):%H:%M:%S}"
