@@ -15,6 +15,7 @@ from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.options import IN_STORE
 from daqloom.cli.report import report
 from daqloom.cli.reproduce import reproduce
+from daqloom.cli.runs import app as runs_app
 from daqloom.cli.schema import schema
 from daqloom.cli.study import app as study_app
 from daqloom.cli.switch import app as switch_app
@@ -33,6 +34,7 @@ app.command(saved="complete files stay in the output folder", rich_help_panel=ST
 app.command(saved=IN_STORE, rich_help_panel=STUDIES)(reproduce)
 app.command(rich_help_panel=LIVE)(measure)
 app.add_typer(control, name="control", rich_help_panel=LIVE)
+app.add_typer(runs_app, name="runs", rich_help_panel=LIVE)
 app.command(saved="the unit has ended", rich_help_panel=LIVE)(unit)
 app.add_typer(switch_app, name="switch", rich_help_panel=LIVE)
 app.add_typer(lab_app, name="lab", rich_help_panel=LIVE)

@@ -42,7 +42,7 @@ from daqloom.control.protocol.messages import (
     Trace,
 )
 from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal, State
-from daqloom.control.record.meter import Meter, mean
+from daqloom.control.record.meter import Meter
 from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums
 from daqloom.control.run_log import RunEvent, log_entry
