@@ -18,8 +18,10 @@ from daqloom.results.metrics import for_people, with_unit
 
 REACH_S = 300.0
 """Time around the given one in which the change is searched."""
-SIDE_S = 30.0
-"""Time on each side of the change over which rates are averaged."""
+SIDES_S = (2.0, 5.0, 30.0, 120.0)
+"""Times on each side of a change over which rates are averaged; the best one counts."""
+NEAR_S = 30.0
+"""Distance from the given time at which a change counts half."""
 LEAST_CHANGE = 0.05
 RECOVERED = 0.95
 MOST_EVENTS = 8
@@ -67,19 +69,18 @@ def explain(
 ) -> list[Finding]:
     """Return what changed around `at_s`, first the rate itself. `run`, `units`: series, `events`:
     log of the run."""
-    when = _change(run, at_s)
-    if when is None:
+    change = _change(run, at_s)
+    if change is None:
         at = clock(past.about.began, at_s)
         return [Finding(1.0, f"the series has no bin near {at}", "record")]
-    side_s = max(SIDE_S, 3 * float(np.median(run["width_s"])))
+    when, side_s = change
     sides = _sides(run, when, side_s)
     of_units = _sides(units, when, side_s)
     rate = sides.per("events", "width_s")
-    change = abs(rate[1] - rate[0]) / max(*rate, 1e-9)
-    found = list(_events(past, events, when, side_s, change))
+    found = list(_events(past, events, when, side_s))
     found += _epochs(sides)
     found += _gaps(past, run, when, side_s)
-    found += _waits(sides, of_units)
+    found += _waits(sides, of_units, rate[1] < rate[0])
     found += _losses(sides)
     found += _buffers(sides, of_units)
     found += _latency(sides)
@@ -87,23 +88,29 @@ def explain(
     return [Finding(1.0, _rate(past, run, when, rate, sides), "rate"), *found]
 
 
-def _change(run: Columns, at_s: float) -> float | None:
-    """Return the time near `at_s` at which the mean rates before and after differ most."""
+def _change(run: Columns, at_s: float) -> tuple[float, float] | None:
+    """Return the time near `at_s` at which the mean rates before and after differ most, and the
+    time on each side over which they do."""
     begins_s, widths_s = run["time_s"], run["width_s"]
-    side_s = max(SIDE_S, 3 * float(np.median(widths_s))) if len(begins_s) else SIDE_S
-    near = np.flatnonzero(np.abs(begins_s - at_s) <= max(REACH_S, side_s))
-    if not len(near):
+    if not len(begins_s):
         return None
     events = np.r_[0.0, np.cumsum(np.nan_to_num(run["events"]))]
     lengths_s = np.r_[0.0, np.cumsum(widths_s)]
-    first = np.searchsorted(begins_s, begins_s[near] - side_s)
-    last = np.searchsorted(begins_s, begins_s[near] + side_s)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        before = (events[near] - events[first]) / (lengths_s[near] - lengths_s[first])
-        after = (events[last] - events[near]) / (lengths_s[last] - lengths_s[near])
-    steps = np.abs(np.nan_to_num(after - before, nan=0.0))
-    best = np.flatnonzero(steps >= 0.98 * steps.max())
-    return float(begins_s[near[best[np.argmin(np.abs(begins_s[near[best]] - at_s))]]])
+    best = (0.0, 0.0, 0.0)
+    for reach_s in SIDES_S:
+        side_s = max(reach_s, 3 * float(np.median(widths_s)))
+        near = np.flatnonzero(np.abs(begins_s - at_s) <= REACH_S + side_s)
+        if not len(near):
+            return None
+        first = np.searchsorted(begins_s, begins_s[near] - side_s)
+        last = np.searchsorted(begins_s, begins_s[near] + side_s)
+        before = (events[near] - events[first]) / np.maximum(lengths_s[near] - lengths_s[first], 1)
+        after = (events[last] - events[near]) / np.maximum(lengths_s[last] - lengths_s[near], 1)
+        steps = np.abs(after - before) / np.maximum(np.maximum(after, before), 1e-9)
+        steps /= 1 + ((begins_s[near] - at_s) / NEAR_S) ** 2
+        place = int(np.argmax(steps))
+        best = max(best, (float(steps[place]), float(begins_s[near[place]]), side_s))
+    return best[1:] if best[0] else (at_s, SIDES_S[-1])
 
 
 def _sides(columns: Columns, when: float, side_s: float) -> _Sides:
@@ -136,14 +143,24 @@ def _rate(past: Past, run: Columns, when: float, rate: tuple[float, float], side
 
 
 def _events(
-    past: Past, events: Iterable[Mapping[str, Any]], when: float, side_s: float, change: float
+    past: Past, events: Iterable[Mapping[str, Any]], when: float, side_s: float
 ) -> Iterator[Finding]:
-    near = [each for each in events if when - side_s / 2 <= each["time_s"] <= when + side_s]
-    listed = [each for each in near if each.get("trouble") or each.get("about") == "fault"]
+    """Yield what the log has near the change: losses, faults and orders of the operator."""
+    near = [each for each in events if when - side_s - 5 <= each["time_s"] <= when + side_s]
+    listed = [
+        each
+        for each in near
+        if each.get("trouble")
+        or each.get("about") == "fault"
+        or each["text"].startswith("the operator")
+    ]
     for place, each in enumerate(listed[:MOST_EVENTS]):
-        is_loss = each.get("lost") is not None or each.get("about") in ("fault", "failure")
-        weight = (0.95 if is_loss else 0.6) * max(change, LEAST_CHANGE) - 1e-3 * place
-        yield Finding(weight, f"{clock(past.about.began, each['time_s'])}: {each['text']}", "units")
+        distance = abs(each["time_s"] - when) / (2 * (side_s + 5))
+        yield Finding(
+            0.98 - distance - 1e-3 * place,
+            f"{clock(past.about.began, each['time_s'])}: {each['text']}",
+            "units",
+        )
 
 
 def _epochs(sides: _Sides) -> Iterator[Finding]:
@@ -182,13 +199,14 @@ def _gaps(past: Past, run: Columns, when: float, side_s: float) -> Iterator[Find
             )
 
 
-def _waits(sides: _Sides, units: _Sides) -> Iterator[Finding]:
+def _waits(sides: _Sides, units: _Sides, has_fallen: bool) -> Iterator[Finding]:
+    """Yield the waits that grew while the rate fell, or shrank while it rose."""
     for name in WAITS:
         before, after = sides.per(name, "unit_s")
-        if abs(after - before) < LEAST_CHANGE:
+        if (after - before if has_fallen else before - after) < LEAST_CHANGE:
             continue
         text = f"units waited for {_AWAITED[name]} {after:.0%} of the time, {before:.0%} before"
-        text += _most(units, name)
+        text += _most(units, name) if has_fallen else ""
         yield Finding(abs(after - before) * (0.8 if name == BARRIER else 0.9), text, "waits")
 
 
