@@ -19,6 +19,7 @@ EXTRAS: Mapping[str, str] = {
     "prometheus_client": "live",
     "pyarrow": "studies",
     "scipy": "studies",
+    "textual": "top",
     "weasyprint": "pdf",
     "xarray": "studies",
 }

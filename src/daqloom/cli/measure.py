@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -44,6 +44,7 @@ with lazy.imports():
     from rich import live as rich_live
 
     from daqloom.cli import run_console
+    from daqloom.cli import top as control_top
     from daqloom.cli.console import recording
     from daqloom.cli.console import run as console_run
     from daqloom.control import run_log, unit_program
@@ -302,11 +303,16 @@ def status(
     address: Address = None,
     certificates: Certificates = None,
     json: Annotated[bool, flag("Print the status as one JSON object.", "--json")] = False,
-    watch: Annotated[bool, typer.Option("--watch", hidden=True)] = False,
+    watch: Annotated[bool, flag("Follow the run, as `control watch` does.", "--watch")] = False,
 ) -> None:
-    """Print the status of a run and of its units."""
+    """Print the status of a run and of its units, those with trouble first.
+
+    Rates, latencies and shares of waiting are those of the last five seconds.
+    """
+    if watch and json:
+        fail("--watch shows a table; without it, --json prints the status once", BAD_INPUT)
     if watch:
-        fail("control status prints once; use `daqloom control watch` to follow a run", BAD_INPUT)
+        _follow(address, certificates)
     _steer("status", address, certificates, json=json)
 
 
@@ -351,16 +357,33 @@ def exit_(address: Address = None, certificates: Certificates = None) -> None:
 
 @control.command(saved=STAYS)
 def watch(address: Address = None, certificates: Certificates = None) -> None:
-    """Show a live table of a run; Ctrl-C leaves it."""
+    """Show a live table of a run, units with trouble first; Ctrl-C leaves it."""
+    _follow(address, certificates)
+
+
+def _follow(address: str | None, certificates: Path | None) -> NoReturn:
+    request = control_status.Request(command="status")
     with rich_live.Live(auto_refresh=False) as live:
         while True:
-            now = control_status.steer(
-                control_status.Request(command="status"), address, certificates
-            )
-            live.update(console_run.live_table(now, live.console.width), refresh=True)
+            now = control_status.steer(request, address, certificates)
+            live.update(console_run.fitting_table(now, live.console.size), refresh=True)
             if now.phase is states.Phase.ENDED:
-                return
+                sys.exit(0)
             time.sleep(0.5)
+
+
+@control.command(saved=STAYS)
+def top(address: Address = None, certificates: Certificates = None) -> None:
+    """Follow a run in a full-screen table: sort by any column, see the log.
+
+    Keys: left and right choose the column to sort by, r reverses, t sorts by trouble, l shows the
+    log, q leaves.
+    """
+    control_top.Top(
+        lambda: control_status.steer(
+            control_status.Request(command="status"), address, certificates
+        )
+    ).run()
 
 
 @control.command("certificates")
@@ -411,7 +434,8 @@ def _steer(
 
 def _print_status(answer: control_status.Status) -> None:
     console = plain_console()
-    console.print(console_run.headline(answer), markup=False)
+    for line in (console_run.headline(answer), *console_run.overview(answer)):
+        console.print(line, markup=False)
     console.print(console_run.unit_table(answer, console.width))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from daqloom.base import lazy
 from daqloom.cli.console.recording import recorded
-from daqloom.cli.console.run import headline, live_table, unit_table
+from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
 from daqloom.control.calls.registry import publish
 from daqloom.control.control import Control
 from daqloom.control.counters.warnings import lost_events, unfinished_files
@@ -117,7 +117,7 @@ def _obey(control: Control, line: str) -> str:
     if request.command != "status":
         return ""
     status = control.status()
-    return "\n".join([headline(status), *_plain(unit_table(status, LOG_WIDTH))])
+    return "\n".join([headline(status), *overview(status), *_plain(unit_table(status, LOG_WIDTH))])
 
 
 def _plain(table: Any) -> Iterator[str]:
@@ -180,8 +180,8 @@ async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]
             while True:
                 changed.clear()
                 hint = " ".join(reply) or COMMANDS
-                width = live.console.width
-                live.update(live_table(control.status(), width, f"{typed}_", hint), refresh=True)
+                shown = fitting_table(control.status(), live.console.size, f"{typed}_", hint)
+                live.update(shown, refresh=True)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), REFRESH_S)
     finally:

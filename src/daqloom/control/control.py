@@ -42,7 +42,7 @@ from daqloom.control.protocol.messages import (
     Trace,
 )
 from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal, State
-from daqloom.control.record.meter import Meter
+from daqloom.control.record.meter import Meter, Row, present
 from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums
 from daqloom.control.run_log import RunEvent, log_entry
@@ -242,7 +242,12 @@ class Control:
     def status(self) -> Status:
         """Return the state of the run and of all its units."""
         run, members = self.run, self.run.members
+        rates, of_units = present(self.meter.last)
         return Status(
+            began_s=self.record.about.began.timestamp() if self.record else self.began_ns / 1e9,
+            record=str(self.record.folder) if self.record else "",
+            rates=rates,
+            lost=self.summary().lost,
             run=self.plan.run,
             scenario=self._name,
             time_s=self.now_s(),
@@ -251,7 +256,10 @@ class Control:
             epoch=run.epoch,
             first_mep=run.first_mep,
             failure=run.failure[:1000],
-            units=tuple(self._unit_status(unit, unit.number in members) for unit in run.units),
+            units=tuple(
+                self._unit_status(unit, unit.number in members, of_units.get(unit.number, {}))
+                for unit in run.units
+            ),
             events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS:]),
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
         )
@@ -386,7 +394,7 @@ class Control:
         if peer and peer.session == session:
             peer.orders.put_nowait(order)
 
-    def _unit_status(self, unit: UnitView, is_member: bool) -> UnitStatus:
+    def _unit_status(self, unit: UnitView, is_member: bool, rates: Row) -> UnitStatus:
         peer = self._peers.get(unit.number)
         return UnitStatus(
             unit=unit.number,
@@ -397,4 +405,5 @@ class Control:
             pid=peer.pid if peer else 0,
             reason=unit.reason[:1000],
             counters=unit.tally.totals.numbers,
+            rates=rates,
         )

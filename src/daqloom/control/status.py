@@ -33,6 +33,13 @@ class Request(Message):
         return self
 
 
+Rates = Annotated[
+    dict[Annotated[str, Field(max_length=40)], Annotated[float, Field(ge=0)]],
+    Field(max_length=40),
+]
+"""Present rates by name; see `daqloom.control.record.meter.present`."""
+
+
 class UnitStatus(Counting):
     """Status of one unit."""
 
@@ -44,6 +51,7 @@ class UnitStatus(Counting):
     pid: Count = 0
     reason: Text = ""
     """Reason of the last loss."""
+    rates: Rates = Field(default_factory=dict)
 
 
 class Status(Message):
@@ -53,6 +61,15 @@ class Status(Message):
     scenario: Text
     time_s: float
     """Time since the start of the run control (s)."""
+    began_s: float = 0.0
+    """Start of the run (s since 1970)."""
+    record: Text = ""
+    """Folder of the record."""
+    number: Count | None = None
+    """Run number, if the experiment counts its runs."""
+    rates: Rates = Field(default_factory=dict)
+    lost: Annotated[dict[Text, Count], Field(max_length=20)] = Field(default_factory=dict)
+    """Lost events since the start, by cause."""
     phase: Phase
     goal: Goal
     epoch: Count

@@ -107,6 +107,7 @@ def _change(run: Columns, at_s: float) -> tuple[float, float] | None:
         before = (events[near] - events[first]) / np.maximum(lengths_s[near] - lengths_s[first], 1)
         after = (events[last] - events[near]) / np.maximum(lengths_s[last] - lengths_s[near], 1)
         steps = np.abs(after - before) / np.maximum(np.maximum(after, before), 1e-9)
+        steps *= np.where(after < before, 1.0, 0.5)  # the question is mostly why a rate fell
         steps /= 1 + ((begins_s[near] - at_s) / NEAR_S) ** 2
         place = int(np.argmax(steps))
         best = max(best, (float(steps[place]), float(begins_s[near[place]]), side_s))

@@ -47,6 +47,11 @@ WAITS = tuple(name for name in SUMS if name.startswith("wait_"))
 LOSSES = ("incomplete", "dropped", "discarded", "not_written", "unfinished", "skipped")
 """Causes of lost events in a bin; see the metric `events_accounted`."""
 OF_UNITS = LOSSES[:4]
+LAST = (
+    *("latency_p50_s", "latency_p99_s", "latency_max_s"),
+    *("source_fill", "output_fill", "disk_free_bytes"),
+)
+"""Columns of which the last value is shown."""
 Row = dict[str, float]
 
 
@@ -184,22 +189,32 @@ def fills(counters: Counters) -> Row:
     return found
 
 
-def mean(bins: Iterable[Bin]) -> tuple[Row, dict[int, Row]]:
-    """Return the sums over bins as rates per second, of the run and of each unit, and the last
-    values of all else."""
+def present(bins: Iterable[Bin]) -> tuple[Row, dict[int, Row]]:
+    """Return the rates over bins, of the run and of each unit: `event_rate_hz`, `throughput_bps`,
+    shares of time in `wait_source`, `wait_peer`, `wait_barrier` and `wait_consumer`, and lost
+    events per second (`lost_hz`, of the run also by cause). Latencies, fills of buffers and free
+    space are the last ones."""
     found = list(bins)
     width_s = sum(each.width_s for each in found)
     if not found:
         return {}, {}
 
-    def of(rows: list[Row]) -> Row:
-        summed = {*SUMS, *LOSSES, "events", "bytes", "lost", "units_lost", "regroupings"}
-        row = dict(rows[-1])
-        return row | {
-            name: sum(each.get(name, 0.0) for each in rows) / width_s
-            for name in row.keys() & summed
+    def of(rows: list[Row], causes: Iterable[str]) -> Row:
+        def total(name: str) -> float:
+            return sum(each.get(name, 0.0) for each in rows)
+
+        unit_s = total("unit_s") or 1.0
+        return {
+            "event_rate_hz": total("events") / width_s,
+            "throughput_bps": 8 * total("bytes") / width_s,
+            **{name.removesuffix("_s"): total(name) / unit_s for name in WAITS},
+            "lost_hz": sum(map(total, causes)) / width_s,
+            **{name: value for name, value in rows[-1].items() if name in LAST},
         }
 
-    return of([each.run for each in found]), {
-        unit: of([each.units[unit] for each in found]) for unit in found[-1].units
+    run = of([each.run for each in found], LOSSES)
+    for cause in LOSSES:
+        run[f"{cause}_hz"] = sum(each.run.get(cause, 0.0) for each in found) / width_s
+    return run, {
+        unit: of([each.units[unit] for each in found], ["lost"]) for unit in found[-1].units
     }

@@ -79,7 +79,7 @@ class Summary(_File):
     bytes: Time = 0.0
     building_s: Time = 0.0
     """Time in the phase `running`."""
-    lost: dict[Text, Count] = {}
+    lost: dict[Text, Count] = Field(default_factory=dict)
     """Events by cause of loss, causes without events left out."""
     units_lost: Count = 0
     regroupings: Count = 0
