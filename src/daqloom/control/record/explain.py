@@ -108,9 +108,12 @@ def _change(run: Columns, at_s: float) -> tuple[float, float] | None:
         after = (events[last] - events[near]) / np.maximum(lengths_s[last] - lengths_s[near], 1)
         steps = np.abs(after - before) / np.maximum(np.maximum(after, before), 1e-9)
         steps *= np.where(after < before, 1.0, 0.5)  # the question is mostly why a rate fell
-        steps /= 1 + ((begins_s[near] - at_s) / NEAR_S) ** 2
-        place = int(np.argmax(steps))
-        best = max(best, (float(steps[place]), float(begins_s[near[place]]), side_s))
+        steps[(first == near) | (last == near)] = 0.0
+        weighted = steps / (1 + ((begins_s[near] - at_s) / NEAR_S) ** 2)
+        place = int(np.argmax(weighted))
+        around = np.abs(begins_s[near] - begins_s[near[place]]) <= side_s
+        exact = float(begins_s[near[np.argmax(np.where(around, steps, 0.0))]])
+        best = max(best, (float(weighted[place]), exact, side_s))
     return best[1:] if best[0] else (at_s, SIDES_S[-1])
 
 
@@ -158,7 +161,7 @@ def _events(
     for place, each in enumerate(listed[:MOST_EVENTS]):
         distance = abs(each["time_s"] - when) / (2 * (side_s + 5))
         yield Finding(
-            0.98 - distance - 1e-3 * place,
+            (1.1 if each.get("lost") is not None else 1.05) - distance - 1e-3 * place,
             f"{clock(past.about.began, each['time_s'])}: {each['text']}",
             "units",
         )
