@@ -1,9 +1,9 @@
 """Requests of an operator that wait for the state of a run."""
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
-from daqloom.cli.console.run import live_table, unit_table
+from daqloom.cli.console.run import fitting_table, headline, live_table, overview, unit_table
 from daqloom.control import status as status_module
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
 from daqloom.control.status import Status, UnitStatus
@@ -96,7 +96,7 @@ def printed(shown, width: int) -> str:
 
 @pytest.mark.parametrize("width", [60, 80, 100, 10_000])
 def test_tables_break_no_word(width):
-    words = {"running", "silent", "r5n0020.site.example", "incomplete", "yes", "discarded"}
+    words = {"running", "silent", "rate", "(r5n0020.site.example):"}
     status = run_in(Phase.HALTING, Goal.READY)
     for shown in (unit_table(status, width), live_table(status, width)):
         lines = printed(shown, width)
@@ -107,5 +107,100 @@ def test_tables_break_no_word(width):
 def test_a_status_without_a_terminal_breaks_no_word(answers):
     answers(run_in(Phase.HALTING, Goal.READY))
     done = invoke("control", "status")
-    assert {"running", "r5n0020.site.example", "discarded", "silent"} <= set(done.output.split())
-    assert "2000001" in done.output
+    assert {"running", "(r5n0020.site.example):", "halting,", "silent"} <= set(done.output.split())
+
+
+RATES = {
+    "event_rate_hz": 123.4e3,
+    "wait_source": 1.0,
+    "wait_peer": 1.0,
+    "wait_barrier": 1.0,
+    "wait_consumer": 1.0,
+    "source_fill": 1.0,
+    "output_fill": 1.0,
+    "lost_hz": 123_456.0,
+    "disk_free_bytes": 1.234e12,
+}
+
+
+def many(units: int, **of_one: dict[str, float]) -> Status:
+    """A run of many units; `of_one`: further rates of the unit u7, and so on."""
+    rows = [
+        UnitStatus(
+            unit=number,
+            standing=Standing.AVAILABLE,
+            state=State.RUNNING,
+            member=True,
+            host=f"node{number}",
+            rates=RATES
+            | {"lost_hz": 0.0, "wait_consumer": 0.0, "wait_source": 0.0}
+            | of_one.get(f"u{number}", {}),
+        )
+        for number in range(units)
+    ]
+    run = run_in(Phase.RUNNING, Goal.RUNNING)
+    fields = {"units": tuple(rows), "began_s": 1_796_066_790.0, "time_s": 3725.0}
+    lost = {"discarded": 1200, "not_written": 5}
+    latency = {"latency_p50_s": 0.004, "latency_p99_s": 0.03, "latency_max_s": 0.04}
+    rates = RATES | latency | {"throughput_bps": 31.9e12}
+    return run.model_copy(update=fields | {"lost": lost, "rates": rates, "number": 17})
+
+
+def first_units(lines: str) -> list[str]:
+    return [line.split()[0] for line in lines.splitlines() if line.strip()[:1].isdigit()]
+
+
+def test_forty_units_fit_eighty_columns_with_every_rate():
+    lines = printed(unit_table(many(40, u7=RATES), 80), 80).splitlines()
+    assert len(lines) == 42
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].split()[-2:] == ["lost/s", "disk"]
+    assert lines[2].split() == [
+        *("7", "running", "123", "kHz", "100%", "100%", "100%", "100%", "100%", "100%"),
+        *("120", "k", "1.23", "TB"),
+    ]
+
+
+def test_units_with_trouble_are_first():
+    status = many(
+        5, u3={"lost_hz": 5.0}, u2={"wait_consumer": 0.8}, u1={"wait_barrier": 0.1, "x": 1.0}
+    )
+    lost = status.units[4].model_copy(
+        update={"member": False, "standing": Standing.LOST, "reason": "silent for 1.0 s"}
+    )
+    status = status.model_copy(update={"units": (*status.units[:4], lost)})
+    lines = printed(unit_table(status, 80), 80)
+    assert first_units(lines) == ["4", "3", "2", "1", "0"]
+    assert lines.splitlines()[-1].rstrip() == "unit 4 (node4): silent for 1.0 s"
+
+
+def test_many_units_are_summed_up_by_state_and_the_worst_ten():
+    lines = printed(unit_table(many(324, u200={"lost_hz": 5.0}), 80), 80)
+    assert lines.splitlines()[0].rstrip() == "324 running; the worst 10:"
+    assert first_units(lines)[:2] == ["324", "200"]
+    assert lines.splitlines()[-1].rstrip() == "and 314 more units"
+    assert len(lines.splitlines()) == 14
+
+
+def test_the_overview_has_times_rates_latency_losses_and_disk():
+    times, rates, losses, disk = overview(many(4))
+    assert times.endswith(":30")
+    assert "1:02:05 since" in times
+    assert rates == "123.4 kHz, 31.9 Tb/s, latency 4 ms median, 30 ms 99 %, 40 ms most"
+    assert losses == "lost until now: 1,200 discarded, 5 not written"
+    assert disk == "least disk space left: 1.234 TB"
+    assert headline(many(4)).startswith("laptop, run 17 ab12cd34: running, 4 of 4 units")
+    assert overview(run_in(Phase.WAITING, Goal.READY)) == []
+
+
+@pytest.mark.parametrize("height", [10, 24, 60])
+def test_a_live_table_fits_the_height_of_the_terminal(height):
+    size = ConsoleDimensions(80, height)
+    lines = printed(fitting_table(many(324), size, "stat", "reply"), 80).splitlines()
+    assert len(lines) <= max(height, 16)
+
+
+def test_watch_is_an_option_of_status_too(answers):
+    answers(run_in(Phase.RUNNING, Goal.RUNNING), run_in(Phase.ENDED, Goal.ENDED))
+    assert "ended" in output("control", "status", "--watch")
+    assert "without it, --json prints" in output("control", "status", "--watch", "--json", code=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -246,7 +247,8 @@ def remove(
     found = list(dict.fromkeys(folders.find_run_folder(run) for run in runs))
     if live := [folder.name for folder in found if folders.has_control(folder)]:
         raise MeasureError(f"{live[0]} is going on; end it first: `daqloom control exit`")
-    if not yes and not typer.confirm(f"remove {', '.join(folder.name for folder in found)}?"):
+    question = f"remove {', '.join(folder.name for folder in found)}?"
+    if not yes and not (sys.stdin.isatty() and typer.confirm(question)):
         raise ScenarioError("nothing was removed; --yes removes without asking")
     for folder in found:
         shutil.rmtree(folder)

@@ -117,10 +117,14 @@ def unit_table(status: control_status.Status, width: int, most: int = MOST_ROWS)
     units = sorted(status.units, key=trouble)
     rows = units if len(units) <= most else units[: min(WORST, most)]
     cells = [cells_of(unit) for unit in rows]
-    kept = [
-        place for place, name in enumerate(COLUMNS) if place < 3 or any(row[place] for row in cells)
-    ]
-    shown = table.Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    kept = [place for place in range(len(COLUMNS)) if place < 3 or any(row[place] for row in cells)]
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *cells, strict=True)]
+    while len(kept) > 3 and sum(widths[place] + 1 for place in kept) > width:
+        kept.pop()
+    gap = int(sum(widths[place] + 2 for place in kept) <= width)
+    shown = table.Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0)
+    )
     for place in kept:
         name = list(COLUMNS)[place]
         justify = "left" if name == "state" else "right"
