@@ -60,14 +60,21 @@ class System:
         pcap: Mapping[str, Path] | None = None,
         trace: Path | None = None,
         timeline: bool = False,
+        course: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> Result:
         """Simulate packet by packet for `run.duration` virtual seconds. `seed` replaces `run.seed`,
         `trace` is an output file for ui.perfetto.dev, and `progress` is called with the completed
         share of the run. `pcap` maps links of a rack to output files for Wireshark. `timeline` adds
-        the time series that figures of a fabric draw."""
+        the time series that figures of a fabric draw, `course` throughput against time."""
         return methods.simulate(
-            self.scenario, seed=seed, pcap=pcap, trace=trace, timeline=timeline, progress=progress
+            self.scenario,
+            seed=seed,
+            pcap=pcap,
+            trace=trace,
+            timeline=timeline,
+            course=course,
+            progress=progress,
         )
 
     def measure(

@@ -43,7 +43,8 @@ with lazy.imports():
     from rich import console
 
     from daqloom import scenario as daqloom_scenario
-    from daqloom.cli.console import citation, installation
+    from daqloom.cli.console import citation, installation, recording
+    from daqloom.control.record import simulated
     from daqloom.report.system import demo as system_demo
     from daqloom.report.system import result_figure
     from daqloom.scenario.file import load as file_load
@@ -201,6 +202,9 @@ def simulate(
     duration: Annotated[
         str | None, option("TIME", 'Simulated time, such as "100 ms", in place of run.duration.')
     ] = None,
+    record: Annotated[
+        bool, flag("Keep a record of the run for `daqloom runs`, in virtual time.", "--record")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate packet by packet.
@@ -234,8 +238,13 @@ def simulate(
         check_figures(figure, result_figure.endings(system.scenario))
     kept: dict[str, Any] = {"trace": trace, "pcap": _captures(pcap or [], system.scenario)}
     kept["timeline"] = bool(figure) and not system.scenario.protocol.has_arrivals
+    kept["course"] = record
     with progress(f"simulating {system.name}", quiet=quiet) as show:
         result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
+    if record:
+        with recording.recorded(system.name, quiet=quiet) as folder:
+            if folder:
+                simulated.record_simulation(folder, system.scenario, result)
     _draw(figure or (), system.scenario, result)
     present(result, json=json, quiet=quiet)
 

@@ -51,6 +51,7 @@ def simulate(
     pcap: Mapping[str, Path] | None = None,
     trace: Path | None = None,
     timeline: bool = False,
+    course: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result:
     """Simulate `scenario` packet by packet for `run.duration` virtual seconds.
@@ -67,7 +68,8 @@ def simulate(
     packets dropped, all after the warm-up; on InfiniBand, over the whole run, also seconds of
     waiting for credits or the crossbar, packets discarded, and bytes and waiting of each virtual
     lane. With `timeline`, `phases` of linear shift and `events` of DAQPIPE; see
-    `daqloom.results.timeline`.
+    `daqloom.results.timeline`. With `course`, and in runs with injected faults, `throughput` and
+    `members` against time; see `daqloom.results.course`.
 
     The same scenario, seed and version give bit-identical metrics.
 
@@ -80,10 +82,12 @@ def simulate(
     system = fabric_system(scenario)
     check_memory(scenario, system.nodes)
     loops = _check_paths(scenario, system)
-    run, ran, course = _simulate(scenario, system, seed, pcap or {}, trace, timeline, progress)
+    is_followed = course or bool(scenario.faults.injected)
+    followed = Course(scenario, system) if is_followed else None
+    run, ran = _simulate(scenario, system, seed, pcap or {}, trace, timeline, progress, followed)
     check_books(run.engine)
     ran.check_warm(scenario.run.warmup)
-    result = _result(run, ran, course, seed, timeline)
+    result = _result(run, ran, followed, seed, timeline)
     result = replace(
         result,
         engine=cost(started_s, ran, run.report),
@@ -100,13 +104,13 @@ def _simulate(
     trace: Path | None,
     timeline: bool,
     progress: Callable[[float], None] | None,
-) -> tuple[ProtocolRun, Extent, Course | None]:
-    """Return the finished run of the protocol, its extent, and its course if it has faults."""
+    course: Course | None,
+) -> tuple[ProtocolRun, Extent]:
+    """Return the finished run of the protocol, and its extent."""
     try:
         run = RUNS[scenario.building.protocol](scenario, system, seed)
         if pcap or trace is not None or timeline:
             run.record(pcap, trace)
-        course = Course(scenario, system) if scenario.faults.injected else None
         ran = run_engine(run.engine, scenario.run.duration, progress, course)
         run.end_s = ran.end_s
         _check_stall(run.engine, system, run.report)
@@ -116,7 +120,7 @@ def _simulate(
         raise ScenarioError(f"this scenario cannot be simulated: {error}") from None
     except OSError as error:
         raise SimulationError(str(error)) from None
-    return run, ran, course
+    return run, ran
 
 
 def _result(
@@ -131,7 +135,9 @@ def _result(
         method="simulate",
         seed=seed,
         fingerprint=f"{report.fingerprint:016x}",
-        metrics=run.metrics() | _metrics(run, ran.end_s) | (course.metrics() if course else {}),
+        metrics=run.metrics()
+        | _metrics(run, ran.end_s)
+        | (course.metrics() if course and scenario.faults.injected else {}),
         interrupted=ran.interrupted,
         warnings=[
             *run.warnings(),

@@ -22,6 +22,8 @@ SIDES_S = (2.0, 5.0, 30.0, 120.0)
 """Times on each side of a change over which rates are averaged; the best one counts."""
 NEAR_S = 30.0
 """Distance from the given time at which a change counts half."""
+LATE_S = 15.0
+"""Time before a change in which events are causes of it."""
 LEAST_CHANGE = 0.05
 RECOVERED = 0.95
 MOST_EVENTS = 8
@@ -97,31 +99,35 @@ def _change(run: Columns, at_s: float) -> tuple[float, float] | None:
     events = np.r_[0.0, np.cumsum(np.nan_to_num(run["events"]))]
     lengths_s = np.r_[0.0, np.cumsum(widths_s)]
     best = (0.0, 0.0, 0.0)
+    width_s = float(np.median(widths_s))
+    scale = min(1.0, width_s)  # bins of a simulation are short
     for reach_s in SIDES_S:
-        side_s = max(reach_s, 3 * float(np.median(widths_s)))
-        near = np.flatnonzero(np.abs(begins_s - at_s) <= REACH_S + side_s)
+        side_s = max(scale * reach_s, 2 * width_s)
+        near = np.flatnonzero(np.abs(begins_s - at_s) <= scale * REACH_S + side_s)
         if not len(near):
             return None
         first = np.searchsorted(begins_s, begins_s[near] - side_s)
         last = np.searchsorted(begins_s, begins_s[near] + side_s)
-        before = (events[near] - events[first]) / np.maximum(lengths_s[near] - lengths_s[first], 1)
-        after = (events[last] - events[near]) / np.maximum(lengths_s[last] - lengths_s[near], 1)
+        before = (events[near] - events[first]) / np.maximum(
+            lengths_s[near] - lengths_s[first], 1e-12
+        )
+        after = (events[last] - events[near]) / np.maximum(lengths_s[last] - lengths_s[near], 1e-12)
         steps = np.abs(after - before) / np.maximum(np.maximum(after, before), 1e-9)
         steps *= np.where(after < before, 1.0, 0.5)  # the question is mostly why a rate fell
         steps[(first == near) | (last == near)] = 0.0
-        weighted = steps / (1 + ((begins_s[near] - at_s) / NEAR_S) ** 2)
+        weighted = steps / (1 + ((begins_s[near] - at_s) / (scale * NEAR_S)) ** 2)
         place = int(np.argmax(weighted))
         around = np.abs(begins_s[near] - begins_s[near[place]]) <= side_s
         exact = float(begins_s[near[np.argmax(np.where(around, steps, 0.0))]])
         best = max(best, (float(weighted[place]), exact, side_s))
-    return best[1:] if best[0] else (at_s, SIDES_S[-1])
+    return best[1:] if best[0] else (at_s, scale * SIDES_S[-1])
 
 
 def _sides(columns: Columns, when: float, side_s: float) -> _Sides:
     begins_s = columns["time_s"]
 
     def part(low: float, high: float) -> Columns:
-        chosen = (begins_s >= low - 1e-6) & (begins_s < high - 1e-6)
+        chosen = (begins_s >= low - 1e-9) & (begins_s < high - 1e-9)
         return {name: values[chosen] for name, values in columns.items()}
 
     return _Sides(part(when - side_s, when), part(when, when + side_s))
@@ -150,16 +156,17 @@ def _events(
     past: Past, events: Iterable[Mapping[str, Any]], when: float, side_s: float
 ) -> Iterator[Finding]:
     """Yield what the log has near the change: losses, faults and orders of the operator."""
-    near = [each for each in events if when - side_s - 5 <= each["time_s"] <= when + side_s]
+    reach_s = max(2 * side_s, LATE_S * min(1.0, side_s))
+    near = [each for each in events if when - reach_s <= each["time_s"] <= when + side_s]
     listed = [
         each
         for each in near
         if each.get("trouble")
         or each.get("about") == "fault"
-        or each["text"].startswith("the operator")
+        or each["text"].startswith(("the operator", "halting: "))
     ]
     for place, each in enumerate(listed[:MOST_EVENTS]):
-        distance = abs(each["time_s"] - when) / (2 * (side_s + 5))
+        distance = abs(each["time_s"] - when) / (2 * reach_s)
         yield Finding(
             (1.1 if each.get("lost") is not None else 1.05) - distance - 1e-3 * place,
             f"{clock(past.about.began, each['time_s'])}: {each['text']}",
