@@ -238,6 +238,7 @@ TEST_F(SinkTest, WritesMfpsToFilesOfALimitedSize) {
     play(sink, streams, 50);
     EXPECT_EQ(counters_.packets, 50U);
     EXPECT_EQ(lost_packets(), 0U);
+    EXPECT_GT(counters_.free_bytes, 0U);
     const auto names = files();
     EXPECT_EQ(names.size(), counters_.files);
     ASSERT_GT(names.size(), 1U);

@@ -142,6 +142,25 @@ TEST(Buffer, IsFullWhenItsRingIsAndRingsTheWriterOnceAsMuchIsAcknowledgedAsItWai
     EXPECT_TRUE(writer.put(7, 4, 1));
 }
 
+TEST(Buffer, CountsTheBytesThatItsReaderHolds) {
+    Buffer buffer = base::value_of(Buffer::create({.bytes = 4096, .pieces = 4}));
+    BufferWriter writer(buffer);
+    EXPECT_EQ(buffer.held_bytes(), 0);
+    ASSERT_TRUE(writer.put(1, 0, 100));
+    ASSERT_TRUE(writer.put(2, 1000, 30));
+    EXPECT_EQ(buffer.held_bytes(), 130);
+    BufferReader reader(buffer);
+    ASSERT_TRUE(reader.next());
+    EXPECT_EQ(buffer.held_bytes(), 130) << "it is read and not acknowledged";
+    ASSERT_TRUE(reader.acknowledge());
+    EXPECT_EQ(buffer.held_bytes(), 30);
+    ASSERT_TRUE(writer.put(3, 0, 4000));
+    ASSERT_TRUE(writer.put(4, 0, 4000));
+    EXPECT_EQ(buffer.held_bytes(), 4096) << "no more than its area";
+    ASSERT_TRUE(writer.put(5, 5000, 1));
+    EXPECT_EQ(buffer.held_bytes(), 4096) << "a malformed piece has no bytes";
+}
+
 TEST(Buffer, TakesAPieceAsLargeAsItsAreaOnceItIsEmpty) {
     auto [buffer, writer, reader] = TwoSides(1000, 4);
     EXPECT_FALSE(writer.reserve(1001));

@@ -181,6 +181,11 @@ TEST_P(NodesOver, ABuilderThatWaitsForRoomLosesNothing) {
     slow.is_held = true;
     run.begin({0, 1});
     EXPECT_TRUE(until([&] { return run.count(UnitIndex(0), "waits") == 1 && quick.meps > 0; }));
+    EXPECT_TRUE(until([&] { return run.count(UnitIndex(0), "waiting_for_consumer_ps") > 0; }));
+    EXPECT_GT(run.count(UnitIndex(0), "output_buffer_bytes_used"), 0U);
+    EXPECT_LE(run.count(UnitIndex(0), "output_buffer_bytes_used"),
+              run.count(UnitIndex(0), "output_buffer_bytes"));
+    EXPECT_GT(run.count(UnitIndex(0), "stream_buffer_bytes_used"), 0U) << "the source is ahead";
     slow.is_held = false;
     EXPECT_TRUE(until([&] { return slow.meps > 50 && quick.meps > 50; }));
     run.halt({0, 1});
