@@ -1,13 +1,15 @@
 """`daqloom doctor` on machines that are made up: folders with the files of /proc and /sys."""
 
 import json
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from daqloom.deployment.scenarios import load
-from daqloom.machine.cards import CardSettings, settings_of
+from daqloom.machine import cards
+from daqloom.machine.cards import CardSettings, relaxed_ordering, settings_of
 from daqloom.machine.doctor import Finding, Needs, examine
 from daqloom.machine.machine import Machine
 from daqloom.measure.plan import needs_of
@@ -58,6 +60,12 @@ GOOD = {
     "sys/class/net/eth0/queues/rx-0/rps_cpus": "0\n",
     "sys/class/net/eth0/queues/rx-1/rps_cpus": "0\n",
     "sys/class/net/lo/mtu": "65536\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state1/name": "C1\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state1/latency": "2\n",
+    "sys/devices/system/cpu/cpu0/cpuidle/state2/name": "C6\n",
+    "sys/devices/system/cpu/cpu0/power/energy_perf_bias": "6\n",
+    "sys/kernel/iommu_groups/3/type": "identity\n",
+    "proc/cmdline": "BOOT_IMAGE=/vmlinuz ro quiet amd_iommu=on iommu=pt\n",
 }
 CARD = CardSettings(receive_descriptors=1024, merges_packets=True)
 TRANSPORTS = ["shm", "libfabric:tcp;ofi_rxm", "libfabric:verbs;ofi_rxm"]
@@ -120,6 +128,9 @@ LACKS = [
     ("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n", "RDMA", "ibstat"),
     ("sys/class/net/eth0/device/current_link_width", "8\n", "eth0: PCIe", "slot"),
     ("sys/class/net/eth0/device/current_link_speed", "8.0 GT/s PCIe\n", "eth0: PCIe", "slot"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133\n", "C-states", "idle-set -D 10"),
+    ("sys/devices/system/cpu/cpu0/power/energy_perf_bias", "15\n", "clock rate", "BIOS"),
+    ("sys/kernel/iommu_groups/7/type", "DMA-FQ\n", "IOMMU", "iommu=pt"),
     ("sys/class/net/eth0/queues/rx-1/rps_cpus", None, "eth0: receive queues", "ethtool -L"),
 ]
 
@@ -156,6 +167,94 @@ def test_settings_of_a_card_are_findings_if_driver_and_kernel_report_them(tmp_pa
     assert settings_of("lo").receive_descriptors is None
     assert settings_of("lo").merges_packets is not None
     assert settings_of("absent0") == CardSettings()
+
+
+def test_a_processor_that_sleeps_deeply_is_named_with_its_states(tmp_path: Path) -> None:
+    folder = "sys/devices/system/cpu/cpu0/cpuidle"
+    slow = {f"{folder}/state2/latency": "133\n"}
+    assert "133 us to wake up (C6)" in findings(machine(tmp_path, **slow))["C-states"].means
+    switched_off = {**slow, f"{folder}/state2/disable": "1\n"}
+    assert findings(machine(tmp_path, **switched_off))["C-states"].state == "ok"
+    for garbled in ("²", "-1", "1e9", "9" * 40):
+        found = findings(machine(tmp_path, **{f"{folder}/state2/latency": garbled}))
+        assert found["C-states"].state == "ok"
+
+
+def test_an_iommu_is_reported_with_its_options(tmp_path: Path) -> None:
+    options = "quiet intel_iommu=on,sm_on xiommu=no iommu=strict"
+    changes = {"sys/kernel/iommu_groups/9/type": "DMA\n", "proc/cmdline": options}
+    means = findings(machine(tmp_path, **changes))["IOMMU"].means
+    assert "1 group of devices (intel_iommu=on,sm_on iommu=strict at boot)" in means
+
+
+def with_capabilities(*capabilities: bytes) -> bytes:
+    """Return a PCI configuration space with a list of capabilities of 64 bytes each."""
+    space = bytearray(64 + 64 * len(capabilities))
+    space[0x34] = 0x40 if capabilities else 0
+    for place, capability in enumerate(capabilities):
+        begin = 64 + 64 * place
+        following = begin + 64 if place + 1 < len(capabilities) else 0
+        space[begin : begin + len(capability) + 1] = (
+            capability[:1] + bytes([following]) + capability[1:]
+        )
+    return bytes(space)
+
+
+POWER = b"\x01"
+"""Another capability, as it may come before that of PCI Express (0x10)."""
+RELAXED = b"\x10" + bytes(6) + b"\x30\x29"
+"""Device control 0x2930: relaxed ordering, payloads of 256 bytes, reads of 512 bytes."""
+STRICT = b"\x10" + bytes(6) + b"\x20\x29"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (with_capabilities(RELAXED), True),
+        (with_capabilities(POWER, RELAXED), True),
+        (with_capabilities(POWER, STRICT), False),
+        (with_capabilities(POWER), None),
+        (with_capabilities(), None),
+        (with_capabilities(RELAXED)[:64], None),  # for users other than root
+        (with_capabilities(RELAXED)[:73], None),
+        (b"", None),
+        (bytes(0x34) + b"\x40" + bytes(11) + b"\x01\x40" + bytes(20), None),  # a loop
+        (bytes([255]) * 256, None),
+    ],
+)
+def test_the_ordering_of_writes_is_read_from_the_configuration_space(config, expected) -> None:
+    assert relaxed_ordering(config) is expected
+
+
+def test_a_card_that_keeps_its_writes_in_order_is_a_finding(tmp_path: Path) -> None:
+    where = machine(tmp_path)
+    config = tmp_path / "sys/class/net/eth0/device/config"
+    for capability, state in ((STRICT, "warn"), (RELAXED, "ok")):
+        config.write_bytes(with_capabilities(capability))
+        assert findings(where)["eth0: ordering"].state == state
+    config.write_bytes(with_capabilities())
+    assert "eth0: ordering" not in findings(where)
+
+
+@pytest.mark.parametrize(
+    ("delay_us", "state"), [(None, None), (0, "ok"), (8, "ok"), (32, "ok"), (33, "warn")]
+)
+def test_late_interrupts_are_a_finding(tmp_path: Path, delay_us, state) -> None:
+    found = findings(machine(tmp_path), card=CardSettings(interrupt_delay_us=delay_us))
+    assert (found["eth0: interrupts"].state if state else None) == state
+    assert ("eth0: interrupts" in found) == (state is not None)
+
+
+@pytest.mark.parametrize(("adapts", "expected"), [(0, 50), (1, 0)])
+def test_the_driver_reports_the_delay_of_interrupts(monkeypatch, adapts, expected) -> None:
+    values = {1: 50, 5: 7, 10: adapts}  # rx_coalesce_usecs, tx_coalesce_usecs, adaptive
+    answer = struct.pack("23I", *(values.get(place, 0) for place in range(23)))
+
+    def driver(card: str, request: bytes) -> bytes | None:
+        return answer if struct.unpack_from("I", request) == (0x0E,) else None
+
+    monkeypatch.setattr(cards, "_ethtool", driver)
+    assert settings_of("eth0") == CardSettings(interrupt_delay_us=expected)
 
 
 def test_an_old_kernel_fails_and_a_machine_without_data_does_not(tmp_path: Path) -> None:

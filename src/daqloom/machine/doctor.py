@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from daqloom.base import lazy
 from daqloom.base.words import plural
 from daqloom.machine.cards import CardSettings, cards_of, examine_card, settings_of
+from daqloom.machine.findings import Finding, State
 from daqloom.machine.machine import Machine
 from daqloom.machine.open_files import raise_to
 from daqloom.machine.packages import HEADERS, packages_with
@@ -23,25 +23,11 @@ PACED = frozenset({"bbr", "bbr2", "bbr3"})
 CLOCK_KEEPERS = frozenset(
     {"chronyd", "ntpd", "ntpsec", "ptp4l", "phc2sys", "timemaster", "systemd-timesyn"}
 )
+SLOW_WAKE_US = 10
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "pit"})
 
 QUIET = 0.5
 """Load per core up to which a machine counts as quiet."""
-
-State = Literal["ok", "warn", "fail"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Finding of one check: its state, meaning and remedy."""
-
-    check: str
-    state: State
-    """State; warn: event building is slower or less steady; fail: it is hardly possible."""
-    means: str
-    """One sentence: the fact and its consequence."""
-    fix: str = ""
-    """Remedy; empty if no remedy is needed."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +63,10 @@ def examine(
     found = {check: look(machine, needs) for check, look in CHECKS.items()}
     found["transport"] = _transport(needs, transports)
     found["RDMA"] = _rdma(machine, needs)
-    for card in cards_of(machine):
-        for each in examine_card(machine, card, settings(card)):
-            found[each.check] = ("ok" if each.is_well else "warn", each.means, each.fix)
-    return [Finding(check, *verdict) for check, verdict in found.items()]
+    cards = [
+        each for card in cards_of(machine) for each in examine_card(machine, card, settings(card))
+    ]
+    return [Finding(check, *verdict) for check, verdict in found.items()] + cards
 
 
 def transports_here() -> list[str]:
@@ -172,6 +158,10 @@ def _clock_rate(machine: Machine, needs: Needs | None) -> Verdict:
         for core in machine.names(folder)
         if re.fullmatch(r"cpu\d+", core)
     } - {""}
+    bias = machine.number(f"{folder}/cpu0/power/energy_perf_bias") or 0  # 15: saves power
+    if governors <= {"performance"} and bias > 6:
+        means = f"The firmware prefers saving power (bias {bias} of 15)."
+        return "warn", means, "Choose performance in the BIOS setup, or run `cpupower set -b 0`."
     if governors <= {"performance"}:
         what = "performance" if governors else "fixed by the firmware or the virtual machine"
         return "ok", f"The governor is {what}.", ""
@@ -191,6 +181,42 @@ def _numa(machine: Machine, needs: Needs | None) -> Verdict:
         "warn",
         f"{len(nodes)} NUMA nodes: a unit that moves between them reaches its buffers more slowly.",
         'Set measure.cores = "auto", or the cores of the node that the network card is on.',
+    )
+
+
+def _idle_states(machine: Machine, needs: Needs | None) -> Verdict:
+    folder = "sys/devices/system/cpu/cpu0/cpuidle"
+    slow = {
+        machine.text(f"{folder}/{state}/name")[:16]: latency_us
+        for state in machine.names(folder)
+        if (latency_us := machine.number(f"{folder}/{state}/latency") or 0) > SLOW_WAKE_US
+        and machine.text(f"{folder}/{state}/disable") != "1"
+    }
+    if not slow:
+        return "ok", "Idle cores wake up fast, or a virtual machine hides their states.", ""
+    return (
+        "warn",
+        f"Idle cores take up to {max(slow.values())} us to wake up ({', '.join(slow)}): so late "
+        "is a data thread that has slept.",
+        f"Run `cpupower idle-set -D {SLOW_WAKE_US}` ({packages_with('cpupower')}), or limit "
+        "C-states in the BIOS setup.",
+    )
+
+
+def _iommu(machine: Machine, needs: Needs | None) -> Verdict:
+    groups = "sys/kernel/iommu_groups"
+    translated = sum(
+        machine.text(f"{groups}/{group}/type").startswith("DMA") for group in machine.names(groups)
+    )
+    options = re.findall(r"\b(?:intel_|amd_)?iommu=\S{1,40}", machine.text("proc/cmdline"))
+    if not translated:
+        return "ok", "It is off, or passes DMA through.", ""
+    return (
+        "warn",
+        f"It translates the DMA of {plural(translated, 'group')} of devices "
+        f"({' '.join(options) or 'no option'} at boot): cards are slower, the more buffers they "
+        "use.",
+        "Boot with iommu=pt, or switch the IOMMU off in the BIOS setup.",
     )
 
 
@@ -400,6 +426,8 @@ CHECKS: dict[str, Callable[[Machine, Needs | None], Verdict]] = {
     "interrupts": _interrupts,
     "clock rate": _clock_rate,
     "NUMA": _numa,
+    "C-states": _idle_states,
+    "IOMMU": _iommu,
     "memory": _memory,
     "hugepages": _hugepages,
     "reserved huge pages": _reserved_pages,

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from daqloom.scenario.schema.measure import cores
 
 MOST_BYTES = 1 << 20
+MOST_NAMES = 100_000
 
 
 @dataclass(frozen=True)
@@ -17,11 +19,20 @@ class Machine:
 
     def text(self, path: str) -> str:
         """Return the stripped text of a file; empty if it cannot be read."""
+        return self.content(path).decode(errors="replace").strip()
+
+    def content(self, path: str) -> bytes:
+        """Return the bytes of a file; none if it cannot be read."""
         try:
             with (self.root / path).open("rb") as file:
-                return file.read(MOST_BYTES).decode(errors="replace").strip()
+                return file.read(MOST_BYTES)
         except OSError:
-            return ""
+            return b""
+
+    def number(self, path: str) -> int | None:
+        """Return the number in a file; None if it has none that is positive or 0."""
+        text = self.text(path)
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
     def chosen(self, path: str) -> str:
         """Return the selected word in brackets, as in "always [madvise] never"."""
@@ -31,7 +42,7 @@ class Machine:
     def names(self, path: str) -> list[str]:
         """Return the names in a folder, sorted."""
         try:
-            return sorted(entry.name for entry in (self.root / path).iterdir())
+            return sorted(entry.name for entry in islice((self.root / path).iterdir(), MOST_NAMES))
         except OSError:
             return []
 

@@ -11,7 +11,7 @@ from daqloom.results.errors import MeasureError
 from daqloom.softswitch import dpdk
 
 with lazy.imports():
-    from daqloom.machine import doctor
+    from daqloom.machine import findings as machine_findings
 
 NEEDED = "live"
 """Extra without which no events are built."""
@@ -42,12 +42,14 @@ def lines() -> list[str]:
     return [f"daqloom {installed_version()}", *(f"{part.name}: {part.state}" for part in shown)]
 
 
-def findings() -> list[doctor.Finding]:
+def findings() -> list[machine_findings.Finding]:
     """Return the version and the parts of this installation, as `daqloom doctor` lists them. Its
     transports are among the findings on the machine."""
     version = Part("daqloom", f"{installed_version()}, commit {_commit()}")
     return [
-        doctor.Finding(part.name, "fail" if part.is_needed else "ok", f"{part.state}.", part.fix)
+        machine_findings.Finding(
+            part.name, "fail" if part.is_needed else "ok", f"{part.state}.", part.fix
+        )
         for part in (version, *_parts())
     ]
 
