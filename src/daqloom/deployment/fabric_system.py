@@ -19,7 +19,7 @@ from daqloom.topology.fabric.wiring import Wiring, wire
 from daqloom.topology.failures.plan import FaultPlan, fault_plan
 from daqloom.topology.failures.repair import UNCHANGED, mend
 from daqloom.topology.failures.spares import spare_slots
-from daqloom.topology.formats.placement_table import in_order, units_by_host
+from daqloom.topology.formats.placement_table import units_by_host
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.routing.minimal import EqualCost, single
 from daqloom.topology.routing.routes import Paths, Routes
@@ -196,7 +196,7 @@ def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:
         return slots, slots
     has_schedule = scenario.protocol.has_schedule
     if scenario.hosts.placement == "table":
-        units = [unit for unit in in_order(scenario) if unit.role != "spare"]
+        units = [unit for unit in scenario.hosts.in_order if unit.role != "spare"]
         reads, builds = [unit.reads for unit in units], [unit.builds for unit in units]
         if has_schedule:
             return by_role(slots, reads, builds)

@@ -1,7 +1,6 @@
 """Requirements across the tables of a scenario."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.quantities import SIZE, TIME
@@ -72,7 +71,9 @@ def _check_units(scenario: Tables) -> None:
     readout, builders = scenario.readout.units, scenario.builders.units
     protocol, in_all = scenario.protocol, scenario.all_builders
     if scenario.hosts.placement == "table":
-        _check_table(scenario.hosts.units, builds=protocol.builds)
+        _check_table(scenario.hosts.in_order, builds=protocol.builds)
+        if scenario.network.is_racks:
+            _check_table_of_racks(scenario)
         return
     _check_counted(scenario)
     if not protocol.builds:
@@ -111,20 +112,13 @@ def _check_table(units: Sequence[UnitPlace], *, builds: bool) -> None:
     if not units:
         refusal = 'hosts.placement = "table" requires hosts.units'
         raise ValueError(f'{refusal}, such as [{{unit = 0, role = "both", host = "r5n0020"}}]')
-    places: dict[str, int] = {}
-    in_order = sorted(units, key=attrgetter("unit"))
-    for expected, unit in enumerate(in_order):
+    for expected, unit in enumerate(units):
         if unit.unit != expected:
             refusal = f"hosts.units has no unit {expected}, or one twice"
             raise ValueError(f"{refusal}; give each unit from 0 to {len(units) - 1} once")
-        if unit.role != "spare" and expected > 0 and in_order[expected - 1].role == "spare":
+        if unit.role != "spare" and expected > 0 and units[expected - 1].role == "spare":
             refusal = f"hosts.units has unit {expected} behind a spare"
             raise ValueError(f"{refusal}; give spares the last numbers")
-        if (other := places.setdefault(str(unit), unit.unit)) != unit.unit:
-            raise ValueError(
-                f"hosts.units has units {other} and {unit.unit} on {str(unit)[:80]}; give one unit "
-                'of role = "both", or another host or adapter'
-            )
     if not builds:
         if any(unit.role != "both" for unit in units):
             raise ValueError(
@@ -134,6 +128,20 @@ def _check_table(units: Sequence[UnitPlace], *, builds: bool) -> None:
         kind = "readout" if any(unit.builds for unit in units) else "builder"
         raise ValueError(
             f'hosts.units has no {kind} unit; give one with role = "{kind}" or role = "both"'
+        )
+
+
+def _check_table_of_racks(scenario: Tables) -> None:
+    units, shape = scenario.hosts.in_order, scenario.network.shape
+    roles = [unit.role for unit in units]
+    readouts = roles.count("readout")
+    is_split = roles == ["readout"] * readouts + ["builder"] * (len(roles) - readouts)
+    has_order = is_split or set(roles) == {"both"}
+    has_names = all(unit.machine and not unit.adapter for unit in units)
+    if not (has_order and has_names) or (len(roles) - readouts) % scenario.racks:
+        raise ValueError(
+            f'hosts.units does not fit network.shape = "{shape}": give machines by name, first the '
+            "readout units, then as many builder units for each rack, or units that all are both"
         )
 
 

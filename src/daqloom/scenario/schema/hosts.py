@@ -1,5 +1,7 @@
 """[hosts]: placement of units, time costs of hosts, and scheduling of their ports."""
 
+from dataclasses import replace
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -7,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.schema.building import BUILT
 from daqloom.scenario.schema.distribution import Distribution
+from daqloom.scenario.schema.measure import CoreList
 from daqloom.scenario.schema.part import (
     ASSUMED,
     CABLED,
@@ -21,6 +24,7 @@ from daqloom.scenario.schema.part import (
 )
 from daqloom.scenario.schema.scheduling import Scheduling
 from daqloom.scenario.schema.switches import MAY_DROP
+from daqloom.scenario.validation import pattern
 
 MOST_HOSTS = 8192
 
@@ -44,6 +48,18 @@ _HOST: dict[str, Any] = {
     ]
 }
 Host = Annotated[int | str, BeforeValidator(_host), WithJsonSchema(_HOST)]
+DeviceName = Annotated[
+    str,
+    pattern(
+        r"(?:[A-Za-z0-9_][A-Za-z0-9_.:-]{0,39})?",
+        "is not a network device; expected the name of an interface or of an RDMA device, or a "
+        'PCI address such as "0000:c1:00.0"',
+    ),
+]
+
+
+MEASURED_PLACE = ("numa", "device", "cores")
+"""Keys of a unit's place that only measurements use."""
 
 
 class UnitPlace(Part):
@@ -55,10 +71,21 @@ class UnitPlace(Part):
     """Readout unit, builder unit, both (folded), or a spare host: it has no unit until the units of
     a lost host move there. Spares have the last numbers."""
     host: Host
-    """Host, by its name or its number in the order of ports, from 0."""
+    """Host, by its name in the network or its number in the order of ports, from 0. On a network
+    that daqloom makes (every shape except imported and cables) also the name of a machine, if no
+    host of the table has a name of the network; units then take the hosts in the order of ports."""
     adapter: str = Field(default="", max_length=100)
     """Adapter of the unit on a host with several: the text after the host's name in the network,
     such as "mlx5_1" of "r5n0020 mlx5_1"."""
+    numa: int = Field(default=-1, ge=-1, le=1023)
+    """NUMA node of the unit in a measurement: of its memory and, without `cores`, of its cores; -1:
+    not chosen."""
+    device: DeviceName = ""
+    """Network card of the unit in a measurement: interface ("eth2"), RDMA device ("mlx5_1") or PCI
+    address ("0000:c1:00.0"). TCP uses the address of its interface, libfabric its domain."""
+    cores: CoreList = ""
+    """Processor cores of the unit in a measurement, such as "0-15", in place of its share of
+    `measure.cores`. Memory is then on their NUMA node, if they have one in common."""
 
     @property
     def reads(self) -> bool:
@@ -69,6 +96,16 @@ class UnitPlace(Part):
     def builds(self) -> bool:
         """Whether this is a builder unit."""
         return self.role in ("builder", "both")
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the unit has cores or a NUMA node of its machine."""
+        return bool(self.cores) or self.numa >= 0
+
+    @property
+    def machine(self) -> str:
+        """Name of the unit's machine; empty for a host that is given by its number."""
+        return "" if isinstance(self.host, int) else self.host.partition(" ")[0]
 
     def __str__(self) -> str:
         """Return host and adapter with their names in the network."""
@@ -82,9 +119,12 @@ class HostTimes(Part):
         default=0, ge=0, le=MOST_HOSTS
     )
     """Number of hosts (farm: in each rack); 0: all hosts of the network."""
-    placement: Annotated[Literal["fill", "spread", "table"], CABLED] = "fill"
+    placement: Annotated[
+        Literal["fill", "spread", "table"], replace(CABLED, or_with="hosts.units")
+    ] = "fill"
     """Hosts of the units: one leaf switch after the other (fill), evenly over the leaf switches
-    (spread), or as listed in `units` (table)."""
+    (spread), or as listed in `units` (table). In a rack or farm only a table: of machines, with
+    readout units before builder units."""
     units: Annotated[tuple[UnitPlace, ...], When(".placement", ("table",))] = items(MOST_HOSTS)
     """Units and their hosts, such as [{unit = 0, role = "both", host = "r5n0020"}], in the order of
     the slots of the schedule. The k-th unit that only reads out shares its slot with the k-th unit
@@ -134,6 +174,11 @@ class HostTimes(Part):
     clock_drift: Number = Field(default=0.0, le=0.01)
     """Standard deviation of the drift of the hosts' clocks; matters for time windows and time slots
     (s/s)."""
+
+    @property
+    def in_order(self) -> list[UnitPlace]:
+        """The entries of `units` in the order of unit numbers."""
+        return sorted(self.units, key=attrgetter("unit"))
 
 
 class Hosts(Scheduling, HostTimes):

@@ -12,6 +12,7 @@ from daqloom.scenario import inputs
 from daqloom.scenario.document import copy_of, forget, keys, put, without_empty_tables
 from daqloom.scenario.schema.check import check
 from daqloom.scenario.schema.choices import Choices, assumptions
+from daqloom.scenario.schema.hosts import MEASURED_PLACE, UnitPlace
 from daqloom.scenario.schema.switches import LEVELS
 from daqloom.scenario.schema.tables import Tables
 from daqloom.scenario.validation import validate
@@ -40,6 +41,10 @@ class Scenario(Tables):
             switches[name] = given.at_level(name).of_its_model(switches[name])
         pairs = zip(given.named, switches["named"], strict=True)
         switches["named"] = [each.of_its_model(table) for each, table in pairs]
+        for place in document["hosts"]["units"]:
+            for key in MEASURED_PLACE:
+                if place[key] == UnitPlace.model_fields[key].default:
+                    del place[key]
         for path, _ in list(Choices(document, type(self)).without_meaning()):
             forget(document, path)
         return without_empty_tables(document)

@@ -2,8 +2,9 @@
 
 from functools import reduce
 from operator import or_
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from daqloom.scenario.schema.building import PROTOCOLS, Building, Protocol
 from daqloom.scenario.schema.event import Event
@@ -51,6 +52,18 @@ class Tables(Part):
     """Length and seed of a simulation."""
     measure: Measure = Field(default_factory=Measure)
     """Processes, hosts and limits of a measurement."""
+
+    @model_validator(mode="after")
+    def _count_table(self) -> Self:
+        """Set the numbers of units of a rack or farm to those of its table of units."""
+        if self.hosts.placement == "table" and self.network.is_racks:
+            units = self.hosts.units
+            readout, builders = self.readout.model_copy(), self.builders.model_copy()
+            readout.__dict__["units"] = sum(unit.reads for unit in units)
+            builders.__dict__["units"] = sum(unit.builds for unit in units) // self.racks
+            builders.__dict__["folded"] = all(unit.role == "both" for unit in units)
+            self.__dict__.update(readout=readout, builders=builders)
+        return self
 
     @property
     def protocol(self) -> Protocol:
