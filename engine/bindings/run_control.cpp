@@ -159,6 +159,8 @@ void bind_control(nb::module_& module) {
             "Input: the host of a unit is down on purpose, or no longer.")
         .def("injected", &Run::injected, nb::arg("now_s"), nb::arg("text"),
              "Logs a fault injected or repaired.")
+        .def("warned", &Run::warned, nb::arg("now_s"), nb::arg("text"),
+             "Logs a warning about a unit that goes on.")
         .def("tick", &Run::tick, nb::arg("now_s"),
              "Input: time has passed; to be called a few times per heartbeat.")
         .def("take", &Run::take, "The outputs since the last call, in order.")

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from daqloom.control.unit_program import rank, read_token
+from daqloom.deployment.scenarios import override
 from daqloom.machine.launch import Local, Slurm, Ssh
-from daqloom.measure.configure import pin, share
-from daqloom.measure.plan import launcher_of
+from daqloom.measure.configure import seat, share
+from daqloom.measure.plan import launcher_of, needs_of
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.measure import Measure
+from daqloom.scenario.schema.models import Scenario
 from support.measure.controlled_runs import FAKE, gone, pid, running, started
 from support.small_fabrics import small
 
@@ -117,6 +118,71 @@ async def test_srun_gives_units_their_numbers_and_starts_a_lost_one_alone(tmp_pa
     assert token not in log.read_text()
 
 
+MACHINES = [
+    {"unit": 0, "host": "s0", "numa": 0, "device": "mlx5_0"},
+    {"unit": 1, "host": "s0", "cores": "16-31", "device": "mlx5_1"},
+    {"unit": 2, "host": "s1", "device": "mlx5_0"},
+]
+
+
+def of_machines(launch: str, *hosts: str, shape: str = "fat-tree", units: object = None):
+    return override(
+        Scenario(),
+        {
+            "network.shape": shape,
+            "network.technology": "ethernet" if shape == "rack" else "infiniband",
+            "building.protocol": "pull" if shape == "rack" else "shift",
+            "hosts.placement": "table",
+            "hosts.units": units or MACHINES,
+            "measure.launch": launch,
+            "measure.hosts": list(hosts),
+        },
+    )
+
+
+@pytest.mark.parametrize("shape", ["fat-tree", "one-switch", "rack"])
+def test_machines_of_a_table_are_obeyed_with_any_network(shape):
+    """Units 0 and 1 of s0 stay together; in turn, unit 1 would be on s1."""
+    scenario = of_machines("ssh", "daq@s0", "s1", shape=shape)
+    tasks = launcher_of(scenario).tasks(range(3), "h:1")
+    assert [task.command[task.command.index("--") + 1] for task in tasks] == [
+        "daq@s0",
+        "daq@s0",
+        "s1",
+    ]
+    found = needs_of(scenario)
+    assert (found.units_here, found.hosts, found.pinned) == (2, 2, True)
+
+
+def test_srun_places_each_unit_of_a_table():
+    launcher = launcher_of(of_machines("slurm"))
+    [all_units] = launcher.tasks(range(3), "h:1")
+    assert {"--ntasks=3", "--distribution=arbitrary", "--nodelist=s0,s0,s1"} <= {*all_units.command}
+    assert "--cpu-bind=none" in all_units.command  # they pin themselves
+    [again] = launcher.tasks([1], "h:1")
+    assert {"--ntasks=1", "--nodes=1", "--nodelist=s0", "--cpu-bind=none"} <= {*again.command}
+    at = launcher.command_at(2, ("true",))
+    assert at[0] == "srun"
+    assert at[-2:] == ("--nodelist=s1", "true")
+    free = [{"unit": unit, "host": "s0"} for unit in range(2)]
+    [bound] = launcher_of(of_machines("slurm", units=free)).tasks(range(2), "h:1")
+    assert "--cpu-bind=none" not in bound.command
+    with pytest.raises(MeasureError, match="unknown"):
+        Slurm().command_at(0, ("true",))
+
+
+def test_units_of_a_machine_share_its_cores_in_the_order_of_the_table():
+    one, other = (min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0)))
+    units = [{"unit": unit, "host": host} for unit, host in enumerate(["a", "b", "b", "a"])]
+    scenario = of_machines("ssh", "a", "b", units=units)
+    scenario = override(scenario, {"measure.cores": f"{one},{other}"})
+    found = [seat(scenario, unit, 4).cores for unit in range(4)]
+    assert found == [{one}, {one}, {other}, {other}]
+    units[1]["cores"] = str(other)  # its own cores replace its share
+    own = override(scenario, {"hosts.units": units})
+    assert seat(own, 1, 4).cores == {other}
+
+
 @pytest.mark.process
 async def test_units_run_by_a_real_ssh(tmp_path):
     if not SSHD.exists() or not shutil.which("ssh"):
@@ -197,12 +263,8 @@ def test_cores_are_shared_out(cores, sharers, expected):
 
 
 def test_units_of_a_host_share_its_cores():
-    before = os.sched_getaffinity(0)
-    first = min(before)
-    try:
-        pin(Measure(cores=str(first)), 1, 4)
-        assert os.sched_getaffinity(0) == {first}
-        with pytest.raises(MeasureError, match=r"unit 0 may not use core 4095"):
-            pin(Measure(cores="4095"), 0, 1)
-    finally:
-        os.sched_setaffinity(0, before)
+    first = min(os.sched_getaffinity(0))
+    assert seat(small(measure__cores=str(first)), 1, 4).cores == {first}
+    assert not seat(small(), 1, 4).cores
+    with pytest.raises(MeasureError, match=r"unit 0 has here no core 4095"):
+        seat(small(measure__cores="4095"), 0, 1)

@@ -193,6 +193,7 @@ base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
     DAQLOOM_CHECK(node.make_ends(node.members->reads_out(self), node.members->builds(self)));
     TcpConfig tcp = node.config.tcp;
     tcp.node = node.config.bind;
+    tcp.domain = node.config.domain;
     DAQLOOM_TRY(transport, make_transport(node.config.transport, node.transport_config(), tcp));
     auto flow = std::make_unique<Parts::Flow>();
     flow->doorbell = &node.doorbell;

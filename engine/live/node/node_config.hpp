@@ -51,6 +51,7 @@ struct NodeConfig : AllRules {
          {UnitIndex()}, {}, false),
         (std::string, transport, "Name of the transport.", "shm"),
         (std::string, bind, "Over a network: address of the interface.", "127.0.0.1"),
+        (std::string, domain, "With libfabric: name of the domain; empty: that of the address."),
         (TcpConfig, tcp, "Connections over TCP; `bind` is their node."),
         (Waiting, waiting, "Data thread without work.", Waiting::adaptive),
         (Protocol, protocol, "Building protocol.", Protocol::shift),

@@ -47,6 +47,7 @@ base::expected<std::unique_ptr<Transport>> make_plain(const std::string& name,
     if (name.starts_with(kLibfabric)) {
         return make_libfabric(config, {.provider = name.substr(kLibfabric.size()),
                                        .node = tcp.node,
+                                       .domain = tcp.domain,
                                        .congestion_control = tcp.congestion_control});
     }
     if (name == "tcp") {

@@ -54,6 +54,8 @@ class RunControl : public Regrouping {
     void set_host_down(UnitIndex number, bool is_down) { view(number).is_host_down = is_down; }
     /// Logs a fault that is injected on purpose, or the repair of such a fault.
     void injected(base::Time now, const std::string& text) { note(now, text, About::fault); }
+    /// Logs a warning about a unit that goes on.
+    void warned(base::Time now, const std::string& text) { note(now, text, About::unit); }
     /// Handles timeouts; to be called a few times per heartbeat interval.
     void tick(base::Time now);
 

@@ -314,6 +314,8 @@ class Control:
     def _keep(self, unit: int, session: int, report: Trace) -> ReportRefusal | None:
         if session != self.run.unit(unit).session:
             return ReportRefusal.SESSION
+        for text in report.warnings:
+            self.run.warned(self.now_s(), text)
         if report.arrivals:
             self.arrivals.add(report.arrivals)
         kept = self.stages.setdefault(unit, deque(maxlen=self.plan.trace_stages))

@@ -118,6 +118,11 @@ class Unit:
                 yield Trace(arrivals=ArrivalRows(begin_ns=begin_ns, times_ns=times, beyond=beyond))
                 beyond = 0
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings of the node on its place on the machine; a node need not have any."""
+        return tuple(getattr(self._node, "warnings", ()))
+
     def shut(self) -> None:
         """Free the node."""
         node, self._node = self._node, None
@@ -215,6 +220,8 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
     try:
         while (order := orders.get()) is not None:
             answer = unit.obey(order)
+            if isinstance(order, Configure) and (warnings := unit.warnings):
+                answers.put(Trace(warnings=warnings))
             if isinstance(order, Halt):
                 for trace in unit.traces():
                     answers.put(trace)

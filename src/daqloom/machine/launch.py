@@ -84,20 +84,36 @@ class Slurm:
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    """Node of each unit; empty: Slurm chooses."""
+    is_bound: bool = False
+    """Whether units pin themselves to cores, in place of Slurm."""
     # A task that ends does not end the others.
     program: Sequence[str] = ("srun", "--kill-on-bad-exit=0", "--wait=0", "--overlap")
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks that start units: see `Launcher`."""
+        program = (*self.program, "--cpu-bind=none") if self.is_bound else self.program
         if len(units) > 1 and list(units) == list(range(len(units))):  # ranks are numbers
-            size = f"--ntasks={len(units)}"
-            return [Task(tuple(units), (*self.program, size, *_unit(self, control, None)))]
-        alone = (*self.program, "--ntasks=1", "--nodes=1")
-        return [Task((unit,), (*alone, *_unit(self, control, unit))) for unit in units]
+            # An arbitrary distribution puts task k on the k-th node of the list.
+            where = ("--distribution=arbitrary", f"--nodelist={','.join(self.hosts)}")
+            size = (f"--ntasks={len(units)}", *(where if self.hosts else ()))
+            return [Task(tuple(units), (*program, *size, *_unit(self, control, None)))]
+        return [
+            Task((unit,), (*program, *self._alone(unit), *_unit(self, control, unit)))
+            for unit in units
+        ]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
-        """Raise MeasureError, because Slurm chooses the node of a unit."""
-        raise _unknown("slurm")
+        """Return the srun command that runs `command` on the unit's node. Raises MeasureError if
+        Slurm chooses that node."""
+        if not self.hosts:
+            raise _unknown("slurm")
+        return (*self.program, *self._alone(unit), *command)
+
+    def _alone(self, unit: int) -> tuple[str, ...]:
+        where = (f"--nodelist={self.hosts[unit]}",) if self.hosts else ()
+        return ("--ntasks=1", "--nodes=1", *where)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ processor cores."""
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from daqloom import _engine
 from daqloom.configuration.rules import rules_of
@@ -11,12 +12,15 @@ from daqloom.configuration.settings import settings
 from daqloom.control.protocol.messages import Configure
 from daqloom.data.generator import check_packets
 from daqloom.deployment.fabric_system import fabric_system
+from daqloom.machine import seats
 from daqloom.machine.addresses import own_address
+from daqloom.machine.machine import Machine
 from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
-from daqloom.results.errors import MeasureError
+from daqloom.machine.seats import Seat
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.measure import Measure, cores
+from daqloom.scenario.schema.hosts import UnitPlace
+from daqloom.scenario.schema.measure import cores
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.schedule.slots import DUMMY
@@ -157,6 +161,11 @@ def live_config(
     config = _config(scenario, order, token)
     network = NETWORK if measure.is_apart else measure.network
     config.bind = own_address(control, network, for_others=measure.spans_machines)
+    device = seat(scenario, order.unit, order.units).device
+    if device and device.interfaces:  # the engine finds its address
+        config.bind = device.interfaces[0]
+    if device and device.rdma and not measure.over_tcp:
+        config.domain = device.rdma[0]
     return config
 
 
@@ -187,37 +196,64 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         output_buffer=min(scenario.builders.buffer, measure.output_buffer),
         replay=measure.source_files,
         output=measure.sink_files,
+        domain="",  # that of the address, unless a device is given
         trace_stages=order.trace_stages,
         trace_arrivals=order.trace_arrivals,
     )
 
 
-def live_node(order: Configure, token: bytes, control: str) -> _engine.LiveNode:
-    """Return the engine's node. Raises ValueError, with one sentence, for an impossible
-    configuration, and MeasureError for limits of this machine."""
+class SeatedNode(_engine.LiveNode):
+    """Node of a unit with a seat on its machine."""
+
+    warnings: tuple[str, ...] = ()
+    """See `Seat`."""
+
+
+def live_node(order: Configure, token: bytes, control: str) -> SeatedNode:
+    """Return the engine's node, in the unit's seat. Raises ValueError, with one sentence, for an
+    impossible configuration, and MeasureError for limits of this machine."""
     scenario = Scenario.model_validate(order.scenario)
     check_open_files(files_of_a_unit(scenario), f"unit {order.unit}")
-    pin(scenario.measure, order.unit, order.units)
-    return _engine.LiveNode(live_config(scenario, order, token, control))
+    taken = seat(scenario, order.unit, order.units)
+    seats.take(taken)
+    node = SeatedNode(live_config(scenario, order, token, control))
+    node.warnings = taken.warnings
+    return node
 
 
-def pin(measure: Measure, unit: int, units: int) -> None:
-    """Pin this thread, and threads that it starts later, to the unit's part of `measure.cores`.
+def machines(scenario: Scenario, units: int) -> list[str]:
+    """Return the name of each unit's machine, as in `hosts.units` or `measure.hosts`; empty for
+    units of this machine, or on hosts that Slurm or the user chooses."""
+    measure, table = scenario.measure, scenario.hosts.placement == "table"
+    if measure.launch == "local" or not (table or measure.launch == "ssh"):
+        return [""] * units
+    if not table:
+        return [measure.hosts[unit % len(measure.hosts)] for unit in range(units)]
+    names = [place.machine for place in scenario.hosts.in_order]
+    if "" in names:  # numbers of hosts of the network
+        system = fabric_system(scenario)
+        names = [system.fabric.hosts[host].name.partition(" ")[0] for host in system.hosts]
+    return names
 
-    Memory then comes from the NUMA node of the core that first touches it. Raises MeasureError for
-    cores that this process may not use."""
-    if measure.cores:
-        # Units are placed on hosts in turn, so each host has every `hosts`-th unit.
-        hosts = len(measure.hosts) if measure.launch == "ssh" else 1
-        here = -(-(units - unit % hosts) // hosts)
-        allowed = sorted(os.sched_getaffinity(0))
-        required = allowed if measure.cores == "auto" else cores(measure.cores)
-        if missing := [core for core in required if core not in allowed]:
-            raise MeasureError(
-                f"measure.cores = {measure.cores}: unit {unit} may not use core {missing[0]} here; "
-                f"it may use {', '.join(map(str, allowed[:64]))}"
-            )
-        os.sched_setaffinity(0, share(required, unit // hosts, here))
+
+@cache
+def _allowed() -> list[int]:
+    """Return the cores that this process might use before it was pinned."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def seat(scenario: Scenario, unit: int, units: int) -> Seat:
+    """Return the seat of a unit on this machine, by `hosts.units`, with its part of `measure.cores`
+    if it has no cores of its own. Raises MeasureError for what this machine lacks."""
+    is_listed, given = scenario.hosts.placement == "table", scenario.measure.cores
+    place = scenario.hosts.in_order[unit] if is_listed else UnitPlace(unit=unit, host=0)
+    if given and not place.is_pinned:
+        where = machines(scenario, units)
+        here = [other for other in range(units) if where[other] == where[unit]]
+        required = _allowed() if given == "auto" else cores(given)
+        part = share(required, here.index(unit), len(here))
+        place = place.model_copy(update={"cores": ",".join(map(str, part))})
+    return seats.seat_of(Machine(), place, _allowed())
 
 
 def share(required: Sequence[int], index: int, sharers: int) -> list[int]:

@@ -1,6 +1,7 @@
 """Plan of a measurement: programs to start and their hosts, faults, and needs of the machine."""
 
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,13 +14,12 @@ from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
 from daqloom.control.record.record import About, Record
 from daqloom.control.run_log import RunEvent
-from daqloom.deployment.fabric_system import fabric_system
 from daqloom.deployment.scenarios import override
 from daqloom.machine.doctor import Needs
 from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
 from daqloom.machine.open_files import check_open_files, files_of_a_control
 from daqloom.measure.check import check_measurable
-from daqloom.measure.configure import check_live, files_of_a_unit, places, slots_of_run
+from daqloom.measure.configure import check_live, files_of_a_unit, machines, places, slots_of_run
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
@@ -114,19 +114,19 @@ def launcher_of(scenario: Scenario) -> Launcher:
         case "ssh":
             return Ssh(_ssh_hosts(scenario), options=options)
         case "slurm":
-            return Slurm(options=options)
+            table = scenario.hosts.units
+            is_bound = any(unit.is_pinned for unit in table)
+            return Slurm(options=options, hosts=machines(scenario, len(table)), is_bound=is_bound)
     return ByHand()
 
 
 def _ssh_hosts(scenario: Scenario) -> list[str]:
-    """Return the machines on which ssh starts units: the host of each unit if the scenario has a
-    placement table, else the hosts that units take in turn."""
-    hosts = list(scenario.measure.hosts)
-    if scenario.hosts.placement != "table":
-        return hosts
-    by_name = {host.rpartition("@")[2]: host for host in hosts}
-    system = fabric_system(scenario)
-    names = [system.fabric.hosts[host].name.partition(" ")[0] for host in system.hosts]
+    """Return the machine of each unit: that of a placement table, else the hosts in turn."""
+    hosts = scenario.measure.hosts
+    by_name = {host.rpartition("@")[2]: host for host in hosts} | dict(
+        zip(hosts, hosts, strict=True)
+    )
+    names = machines(scenario, places(scenario).units)
     for unit, name in enumerate(names):
         if name not in by_name:
             raise ScenarioError(
@@ -188,7 +188,8 @@ def control_of(
 def needs_of(scenario: Scenario) -> Needs:
     """Return the resources that a scenario needs. Raises ScenarioError if it cannot be measured."""
     measure, where = scenario.measure, places(scenario)
-    hosts = len(set(measure.hosts)) if measure.launch == "ssh" else 1
+    by_machine = Counter(machines(scenario, where.units))
+    fullest, hosts = max(by_machine.values()), len(by_machine)
     readouts, builders = (
         sum(unit >= 0 for unit in units) for units in (where.readouts, where.builders)
     )
@@ -198,10 +199,10 @@ def needs_of(scenario: Scenario) -> Needs:
     return Needs(
         transport=measure.transport,
         open_files=max(files_of_a_control(where.units), files_of_a_unit(scenario)),
-        units_here=-(-where.units // hosts),
-        memory_bytes=-(-total_bytes // hosts),
+        units_here=fullest,
+        memory_bytes=total_bytes * fullest // where.units,
         windows=scenario.building.change == "window",
         hosts=hosts,
         spinning=measure.waiting == "spinning",
-        pinned=bool(measure.cores),
+        pinned=bool(measure.cores) or any(unit.is_pinned for unit in scenario.hosts.units),
     )

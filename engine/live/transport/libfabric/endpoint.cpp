@@ -93,9 +93,16 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                       ofi::library().error().message);
     auto hints = needs();
     hints->fabric_attr->prov_name = ::strdup(config.provider.c_str());
+    if (!config.domain.empty()) {
+        hints->domain_attr->name = ::strdup(config.domain.c_str());
+    }
     if (!config.provider.empty()) {
         info_ = look_for(*hints);
     }
+    DAQLOOM_REFUSE_IF(!info_ && !config.domain.empty(),
+                      "libfabric's provider '{}' has no domain '{}' here; give a device that "
+                      "`fi_info -p {}` lists",
+                      config.provider, config.domain, config.provider);
     DAQLOOM_REFUSE_IF(!info_,
                       "libfabric has no provider '{}' here with reliable datagrams and remote "
                       "writes; it has: {}",

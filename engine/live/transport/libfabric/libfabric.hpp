@@ -32,6 +32,8 @@ struct LibfabricConfig {
     /// Address, host name or interface to which the endpoint is bound, and at which other units
     /// reach this one. Unused by providers that do not bind.
     std::string node = "127.0.0.1";
+    /// Name of the domain (an RDMA device, such as "mlx5_1", or an interface); empty: any.
+    std::string domain = {};
     /// Congestion control of TCP connections; empty: the default of the route or the system.
     std::string congestion_control = {};
     /// Limit on a write in one piece, at most the provider's. Longer writes are made in parts.

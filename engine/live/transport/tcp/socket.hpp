@@ -36,6 +36,8 @@ struct TcpConfig {
         (bool, checksums, "Checksums of the bytes of writes, besides headers and messages."))
     /// Address, host name or interface that the unit listens on and connects from.
     std::string node = "127.0.0.1";
+    /// Device for libfabric, unused by sockets; empty: the device of the address.
+    std::string domain = {};
 };
 
 /// Fails for a configuration that is impossible for this number of units.

@@ -158,12 +158,14 @@ class ArrivalRows(Message):
 
 class Trace(Message):
     """Stages of a unit with their times, kernel counters of its connections, and arrivals of
-    events; some of these precede the answer to `halt`."""
+    events; some of these precede the answer to `halt`, and warnings that to `configure`."""
 
     kind: Literal["trace"] = "trace"
     stages: Annotated[tuple[StageRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
     connections: Annotated[tuple[ConnectionRow, ...], Field(max_length=ROWS_AT_ONCE)] = ()
     arrivals: ArrivalRows | None = None
+    warnings: Annotated[tuple[Text, ...], Field(max_length=8)] = ()
+    """Sentences on the unit's place on its machine."""
 
 
 AnyReport = Hello | Heartbeat | Answer | Trace
