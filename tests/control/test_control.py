@@ -50,6 +50,16 @@ async def test_a_run_lives_from_start_to_exit(tmp_path):
     assert not control.refused
 
 
+async def test_a_warning_of_a_node_is_trouble_in_the_log_once_for_each_configuration(tmp_path):
+    (tmp_path / "fault-1").write_text("far")
+    async with started(tmp_path) as control:
+        found = [event for event in control.events if "far away" in event.text]
+        assert [(event.text, event.is_trouble) for event in found] == [
+            ("its cores are far away", True)
+        ]
+        assert control.run.members == {0, 1, 2}
+
+
 async def test_a_killed_unit_is_left_out_and_comes_back(tmp_path):
     async with started(tmp_path) as control:
         victim, first = pid(control, 1), control.run.first_mep

@@ -1,12 +1,9 @@
 """A study as a Slurm job array: by a shell in its place, and by Slurm where it is installed."""
 
 import os
-import shutil
-import socket
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, chdir, contextmanager
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from daqloom.study.run.runner import Progress, run
 from daqloom.study.run.slurm import job_array
 from daqloom.study.store.store import Store
 from support.command import invoke
+from support.slurm_cluster import cluster, missing
 from support.small_studies import POINTS as STUDY
 
 pytestmark = pytest.mark.process
@@ -101,89 +99,10 @@ def test_limits_that_make_no_sense_are_refused(elements: int, hours: float, memo
         )
 
 
-SLURM = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
-missing = [tool for tool in SLURM if shutil.which(tool) is None]
-
-# With a short MinJobAge `sbatch --wait` asks every 2 s, otherwise less and less often.
-CONFIGURATION = """
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-SlurmdUser=root
-SlurmctldPort={controller}
-SlurmdPort={node}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge
-CredType=cred/munge
-StateSaveLocation={folder}
-SlurmdSpoolDir={folder}
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-MpiDefault=none
-MinJobAge=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs=1 RealMemory=400 State=UNKNOWN
-PartitionName=all Nodes={host} Default=YES State=UP
-"""
-
-
-def free_ports(number: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-@contextmanager
-def daemon(command: list[str | Path], until: bytes) -> Iterator[None]:
-    """Runs a daemon in the foreground, from the line on with which it says that it is ready."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        assert process.stdout is not None
-        output = b""
-        try:
-            while until not in output:
-                line = process.stdout.readline()
-                assert line, output
-                output += line
-            rest = threading.Thread(target=process.stdout.read)
-            rest.start()
-            yield
-        finally:
-            process.terminate()
-            process.wait()
-        rest.join()
-
-
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A cluster of this machine alone, for as long as the test lasts."""
-    folder = tmp_path / "slurm"
-    folder.mkdir()
-    key = folder / "key"
-    key.write_bytes(os.urandom(128))
-    key.chmod(0o400)
-    host = socket.gethostname().partition(".")[0]
-    controller, node = free_ports(2)
-    text = CONFIGURATION.format(host=host, controller=controller, node=node, folder=folder)
-    configuration = folder / "slurm.conf"
-    configuration.write_text(text)
-    monkeypatch.setenv("SLURM_CONF", str(configuration))
-    names = {"key-file": key, "socket": folder / "munge", "seed-file": folder / "seed"}
-    names |= {"pid-file": folder / "munged.pid"}
-    munge = ["munged", "--foreground", "--force", *(f"--{k}={v}" for k, v in names.items())]
-    with ExitStack() as daemons:
-        for command, until in (
-            (munge, b"Created"),
-            (["slurmctld", "-D", "-f", configuration], b"Running as primary controller"),
-            (["slurmd", "-D", "-f", configuration], b"slurmd started"),
-        ):
-            daemons.enter_context(daemon(command, until))
+    with cluster(tmp_path / "slurm") as environment:
+        monkeypatch.setenv("SLURM_CONF", environment["SLURM_CONF"])
         yield
 
 

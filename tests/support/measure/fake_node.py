@@ -29,6 +29,7 @@ class FakeNode:
         self.members: list[int] = []
         self.first_mep = 0
         self.since: float | None = None
+        self.warnings = ("its cores are far away",) if self.fault() == "far" else ()
         if self.fault() == "unmakeable":
             raise ValueError("the provider is not there")
 

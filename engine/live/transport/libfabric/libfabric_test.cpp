@@ -255,6 +255,10 @@ TEST(Libfabric, ReportsErrorsInOneSentence) {
     ASSERT_FALSE(elsewhere);
     EXPECT_NE(elsewhere.error().message.find("'203.0.113.7'"), std::string::npos);
     EXPECT_TRUE(make_libfabric(config, {.provider = kTcpProvider, .node = "lo"}));
+    EXPECT_TRUE(make_libfabric(config, {.provider = kTcpProvider, .domain = "lo"}));
+    const auto absent = make_libfabric(config, {.provider = kTcpProvider, .domain = "mlx5_9"});
+    ASSERT_FALSE(absent);
+    EXPECT_NE(absent.error().message.find("no domain 'mlx5_9'"), std::string::npos);
     const auto unknown =
         make_libfabric(config, {.provider = kTcpProvider, .congestion_control = "westward-ho"});
     ASSERT_FALSE(unknown);
