@@ -13,7 +13,6 @@ from typing import Any
 from daqloom.base import lazy
 from daqloom.cli.console.recording import recorded
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
-from daqloom.control.calls.registry import publish
 from daqloom.control.control import Control
 from daqloom.control.counters.warnings import lost_events, unfinished_files
 from daqloom.control.protocol.states import Goal, Phase
@@ -62,7 +61,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path |
     control = control_of(scenario, folder, on_event=on_event, record=record)
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
-            token = stack.enter_context(publish(control.address, control.steering, control.token))
+            token = stack.enter_context(control.publish())
             print(f"daqloom: the run control listens at {control.address}", file=sys.stderr)
             if not control.run.plan.launches:
                 command = f"daqloom unit --control {control.address} --token-file {token}"

@@ -11,7 +11,7 @@ import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -26,7 +26,9 @@ from daqloom._engine import (
     UnitView,
 )
 from daqloom.base.version import installed_version
+from daqloom.control.calls.certificates import reachable_host
 from daqloom.control.calls.connection import SOCKET, Certificates
+from daqloom.control.calls.registry import publish
 from daqloom.control.calls.service import Orders, Service
 from daqloom.control.counters.arrivals import ArrivalLog
 from daqloom.control.counters.pages import Pages
@@ -147,7 +149,11 @@ class Control:
 
     async def __aenter__(self) -> Self:
         port = await self._service.listen(self._bind, self._port, self._socket)
-        host = socket.gethostname() if self._bind in _EVERYWHERE else self._bind
+        host = self._bind
+        if host in _EVERYWHERE:
+            host = socket.gethostname()
+            if self._certificates:
+                host = reachable_host(self._certificates, host)
         self.address = join_address(host, port)
         self._clock = asyncio.create_task(self._tick())
         self.run.launch(self.now_s())
@@ -190,6 +196,10 @@ class Control:
             length_s=self.now_s() + (self.record.offset_s if self.record else 0.0),
             building_s=self.record.building_s if self.record else 0.0,
         )
+
+    def publish(self) -> AbstractContextManager[Path]:
+        """Publish the run for operators of this machine; yield the file for the token of units."""
+        return publish(self.address, self.steering, self.token, certificates=self._certificates)
 
     def now_s(self) -> float:
         """Return the time of the run control (s)."""

@@ -184,9 +184,19 @@ def serve(
             if time.monotonic() - answered_s > patience_s:
                 raise MeasureError(
                     f"the run control at {control} has not answered for {patience_s:g} s; the "
-                    "unit ends"
+                    f"unit ends; {_advice(certificates)}"
                 )
             time.sleep(RETRY_S)
+
+
+def _advice(certificates: Certificates | None) -> str:
+    """Return what to check if the run control does not answer."""
+    if certificates is None:
+        return "check the address, and give --certificates if the run control has certificates"
+    return (
+        f"check the address, and that {certificates.folder} is of the run control's authority and "
+        "its certificate is for this address"
+    )
 
 
 @dataclass

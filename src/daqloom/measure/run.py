@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from daqloom.base.claims import claimed_folder
-from daqloom.control.calls.registry import publish
 from daqloom.control.control import Control
 from daqloom.control.counters.metrics import Metrics, difference, metrics
 from daqloom.control.protocol.states import Goal, Phase
@@ -145,7 +144,7 @@ class _Run:
             self._record = record = self._set_up(stack)
             async with record.control as control:
                 with suppress(MeasureError):  # no folder in which an operator could find the run
-                    stack.enter_context(publish(control.address, control.steering, control.token))
+                    stack.enter_context(control.publish())
                 control.want(Goal.RUNNING)
                 await self._build()
                 if not record.readings:

@@ -133,7 +133,10 @@ class _Program:
                 host, port, path, keys=("control.listen", "control.certificates")
             )
             address = join_address(host, bound)
-            stack.enter_context(publish(address, self._steering, kind=SWITCH, socket=path))
+            shown = self._certificates
+            stack.enter_context(
+                publish(address, self._steering, kind=SWITCH, socket=path, certificates=shown)
+            )
             if control.prometheus:
                 collector = SwitchCollector(self._status)
                 fix = "set control.prometheus to an address of this machine and a free port"

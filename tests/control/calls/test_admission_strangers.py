@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import os
-import ssl
-import stat
 
 import grpc
 import pytest
@@ -189,34 +187,6 @@ async def test_only_holders_of_certificates_are_admitted(tmp_path):
                     assert isinstance(read_order(await call.read()), Configure) is knows_token
                 assert bool(control.run.units[0].session) is knows_token
         assert control.refused == {Refusal.TOKEN: 2}
-
-
-def test_keys_are_their_owners_alone_and_are_never_overwritten(tmp_path):
-    folder = tmp_path / "certificates"
-    make_certificates(folder, ["daq1.site.org", "10.0.0.1"])
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    names = ("ca.pem", "control.pem", "control.key", "unit.pem", "unit.key")
-    assert modes == dict.fromkeys(names, 0o600)
-    with pytest.raises(MeasureError, match=r"already has a ca\.pem"):
-        make_certificates(folder)
-    with pytest.raises(MeasureError, match="is not the name or address"):
-        make_certificates(tmp_path / "b", ["not a host"])
-
-
-def test_a_certificate_names_the_hosts_it_was_made_for(tmp_path):
-    from cryptography import x509
-
-    make_certificates(tmp_path / "c", ["daq1.site.org", "10.0.0.1"])
-    made = x509.load_pem_x509_certificate((tmp_path / "c" / "control.pem").read_bytes())
-    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert set(names.get_values_for_type(x509.DNSName)) == {"daq1.site.org", "localhost"}
-    addresses = {str(each) for each in names.get_values_for_type(x509.IPAddress)}
-    assert addresses == {"10.0.0.1", "127.0.0.1", "::1"}
-    unit = x509.load_pem_x509_certificate((tmp_path / "c" / "unit.pem").read_bytes())
-    with pytest.raises(x509.ExtensionNotFound):
-        unit.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    context = ssl.create_default_context(cafile=tmp_path / "c" / "ca.pem")
-    assert context.cert_store_stats()["x509_ca"] == 1
 
 
 async def test_units_with_certificates_join_and_those_with_others_do_not(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from daqloom.control.calls.registry import find_run, publish
+from daqloom.control.calls.registry import Listener, find_run, publish
 from daqloom.results.errors import MeasureError
 from support.measure.controlled_runs import HUNG_S
 
@@ -34,7 +34,7 @@ def test_the_next_start_removes_secrets_and_sockets_of_a_killed_process(folder):
     try:
         assert program.stdout.readline()
         names = ["4711.steer", "4711.token", f"{program.pid}.socket"]
-        assert find_run(None) == ("127.0.0.1:4711", bytes(16))
+        assert find_run(None) == Listener("127.0.0.1:4711", bytes(16))
         with publish("127.0.0.1:815", bytes(16)):
             assert sorted(os.listdir(folder)) == sorted([*names, "815.steer"])
         program.kill()

@@ -4,6 +4,7 @@ import datetime
 import ipaddress
 import os
 import re
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,23 +17,26 @@ from cryptography.x509.oid import NameOID
 
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.words import reason_of
-from daqloom.control.calls.connection import CONTROL, UNIT
+from daqloom.control.calls.connection import CONTROL, UNIT, Certificates
 from daqloom.results.errors import MeasureError
 
 LIFETIME_DAYS = 825
 AUTHORITY = "daqloom authority"
 LOCAL = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
 def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFETIME_DAYS) -> None:
     """Write ca.pem, control.pem and unit.pem with their keys, which only their owner may read.
 
-    `hosts` are names and addresses of the run control; this machine's own are added. The key of the
-    authority is not kept: no certificates can be added. Raises MeasureError for an invalid host or
-    a folder that already has certificates."""
+    `hosts` are names and addresses of the run control; the name of this machine and loopback are
+    added. The key of the authority is not kept: no certificates can be added. Raises MeasureError
+    for an invalid host or a folder that already has certificates."""
     if present := [name for name in ("ca.pem", "control.pem") if (folder / name).exists()]:
         raise MeasureError(f"{folder} already has a {present[0]}; give another folder")
-    names = [_name(host) for host in dict.fromkeys([*hosts, *LOCAL])]
+    here = socket.gethostname()
+    own = (here, *LOCAL) if _HOST.fullmatch(here) else LOCAL
+    names = [_name(host) for host in dict.fromkeys([*hosts, *own])]
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _certificate(AUTHORITY, authority_key, None, authority_key, [], days)
     files = {"ca.pem": authority.public_bytes(Encoding.PEM)}
@@ -54,11 +58,32 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFET
                 opened.write(content)
 
 
+def reachable_host(shown: Certificates, here: str) -> str:
+    """Return the name under which others reach the holder of a certificate: `here` if the
+    certificate is for it, else its first name or address beyond loopback. Raises MeasureError."""
+    try:
+        extensions = x509.load_pem_x509_certificate(shown.certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise MeasureError(
+            f"{shown.folder} has a certificate of the run control without names of its machine "
+            f"({error}); make certificates with `daqloom control certificates`"
+        ) from None
+    hosts = [str(name.value) for name in names]
+    others = [here] if here in hosts else [host for host in hosts if host not in LOCAL]
+    if not others:
+        raise MeasureError(
+            f"the certificates in {shown.folder} are for {', '.join(hosts[:5])}, under which no "
+            f"other machine reaches this one; make certificates with --host {here}"
+        )
+    return others[0]
+
+
 def _name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
-        if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host):
+        if not _HOST.fullmatch(host):
             raise MeasureError(f'"{host[:80]}" is not the name or address of a host') from None
         return x509.DNSName(host)
 

@@ -1,6 +1,5 @@
 """Connections to the run control: gRPC, its limits and TLS."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ class Certificates:
     authority: bytes
     certificate: bytes
     key: bytes
+    folder: Path
 
 
 def read_certificates(folder: Path, holder: str) -> Certificates:
@@ -49,10 +49,22 @@ def read_certificates(folder: Path, holder: str) -> Certificates:
                 parts.append(file.read(1 << 20))
         except OSError as error:
             raise MeasureError(
-                f"{folder / name} cannot be read: {reason_of(error)}; "
-                f"`daqloom control certificates {folder}` makes certificates"
+                f"{folder / name} cannot be read: {reason_of(error)}; {_cure(error, folder)}"
             ) from None
-    return Certificates(*parts)
+    authority, certificate, key = parts
+    return Certificates(authority, certificate, key, folder)
+
+
+def _cure(error: OSError, folder: Path) -> str:
+    """Return what to do about certificates that cannot be read."""
+    if isinstance(error, PermissionError):
+        return f"let the user who runs daqloom own {folder}"
+    if isinstance(error, FileNotFoundError) and (folder / "ca.pem").exists():
+        return (
+            "a unit needs ca.pem, unit.pem and unit.key, a run control and its operators need "
+            "ca.pem, control.pem and control.key of the same authority"
+        )
+    return f"`daqloom control certificates {folder}` makes certificates"
 
 
 def is_here(address: str) -> bool:
@@ -60,18 +72,12 @@ def is_here(address: str) -> bool:
     return address.startswith(SOCKET) or is_loopback(split_address(address)[0])
 
 
-def quiet() -> None:
-    """Silence gRPC's messages about ended connections; call before its first use."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-
-
 def channel(address: str, certificates: Certificates | None, patience_s: float) -> Any:
     """Open a channel to the run control. Raises MeasureError off loopback without certificates."""
-    quiet()
     if certificates is None and not is_here(address):
         raise MeasureError(
-            f"{address} is another machine's address, and no certificates are given; "
-            "`daqloom control certificates` makes them, --certificates names their folder"
+            f"{address} is reached over the network, which requires certificates: name the folder "
+            "of those of the run control with --certificates"
         )
     options = limits() + keep_alive(patience_s)
     if certificates is None or address.startswith(SOCKET):

@@ -21,12 +21,13 @@ def ask(
     patience_s: float = PATIENCE_S,
 ) -> bytes:
     """Return the answer of the listener at `address`, the user's only one on this machine if None.
-    Raises MeasureError."""
+    Without `certificates` those of the listener are used, if it has published any. Raises
+    MeasureError."""
     secret = b""
-    if certificates is None and (address is None or is_loopback(split_address(address)[0])):
-        address, secret = find_run(address, kind)
-    if address is None:
-        raise MeasureError("--certificates requires --address, host:port")
+    if address is None or (certificates is None and is_loopback(split_address(address)[0])):
+        found = find_run(address, kind)
+        address, certificates = found.address, certificates or found.certificates
+        secret = found.secret if certificates is None else b""
     shown = read_certificates(certificates, "control") if certificates else None
     try:
         with channel(address, shown, patience_s) as connection:
@@ -38,7 +39,8 @@ def ask(
             answer: bytes = call(request, timeout=patience_s, metadata=metadata)
     except grpc.RpcError as error:
         reason = error.details() or error.code() if isinstance(error, grpc.Call) else error
+        hint = "" if shown else "; if it has certificates, give their folder with --certificates"
         raise MeasureError(
-            f"the {kind.listener} at {address} does not answer: {str(reason)[:300]}"
+            f"the {kind.listener} at {address} does not answer: {str(reason)[:300]}{hint}"
         ) from None
     return answer

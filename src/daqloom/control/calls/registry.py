@@ -14,6 +14,7 @@ from socket import socket as Socket  # noqa: N812
 
 from daqloom.base.claims import claimed_file, is_claimed, remove_abandoned
 from daqloom.base.words import reason_of
+from daqloom.control.calls.connection import Certificates
 from daqloom.machine.addresses import split_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import read_text
@@ -32,6 +33,16 @@ class Kind:
     """Suffix of the file with the secret."""
     command: str
     """Command that starts one."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Run control or switch of this machine, as published."""
+
+    address: str
+    secret: bytes
+    certificates: Path | None = None
+    """Folder with the certificates of its operators, if it has any."""
 
 
 RUN = Kind("run", "run control", ".steer", "daqloom control SCENARIO")
@@ -69,10 +80,15 @@ def _user() -> int:
 
 @contextmanager
 def publish(
-    address: str, steering: bytes, token: bytes | None = None, kind: Kind = RUN, socket: str = ""
+    address: str,
+    steering: bytes,
+    token: bytes | None = None,
+    kind: Kind = RUN,
+    socket: str = "",
+    certificates: Certificates | None = None,
 ) -> Iterator[Path]:
-    """Publish the listener at `address`, and at a `socket` of this machine, if given; yield the
-    file for the token of units."""
+    """Publish the listener at `address`, and at a `socket` of this machine, if given, with the
+    folder of its `certificates`; yield the file for the token of units."""
     port = split_address(address)[1]
     folder = runs_folder()
     _remove_abandoned(folder)
@@ -81,15 +97,15 @@ def publish(
         secrets[folder / f"{port}.token"] = token
     with ExitStack() as stack:
         for path, secret in secrets.items():
-            lines = (secret.hex(), socket or address, str(os.getpid()))
+            shown = str(certificates.folder.absolute()) if certificates else ""
+            lines = (secret.hex(), socket or address, str(os.getpid()), shown)
             text = "\n".join(lines if path.suffix == kind.suffix else lines[:1])
             stack.enter_context(claimed_file(path, text))
         yield folder / f"{port}.token"
 
 
-def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
-    """Return the address and the secret of a listener of this machine, the only one unless given.
-    Raises MeasureError."""
+def find_run(address: str | None, kind: Kind = RUN) -> Listener:
+    """Return a listener of this machine, the only one unless given. Raises MeasureError."""
     folder = runs_folder()
     if address is None:
         files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if is_claimed(path)]
@@ -105,8 +121,9 @@ def find_run(address: str | None, kind: Kind = RUN) -> tuple[str, bytes]:
     else:
         path = folder / f"{split_address(address)[1]}{kind.suffix}"
     try:
-        secret, known, _ = read_text(path, LARGEST_FILE_BYTES).split()
-        return address or known, bytes.fromhex(secret)
+        secret, known, _, certificates = read_text(path, LARGEST_FILE_BYTES).split("\n")
+        shown = Path(certificates) if certificates else None
+        return Listener(address or known, bytes.fromhex(secret), shown)
     except ValueError:
         raise MeasureError(
             f"you have no {kind.name} on port {path.stem} of this machine; "

@@ -20,7 +20,6 @@ from daqloom.control.calls.connection import (
     Certificates,
     keep_alive,
     limits,
-    quiet,
 )
 from daqloom.control.protocol.messages import (
     Answer,
@@ -103,7 +102,6 @@ class Service:
     ) -> int:
         """Listen, also at a `socket` of this machine, if given; return the port, which the system
         chooses for 0. Raises MeasureError with the `keys` of the address and the certificates."""
-        quiet()
         if self._certificates is None and not is_loopback(host):
             raise MeasureError(
                 f"{keys[0]} = {host} is reachable from other machines, and there are no "
