@@ -60,7 +60,7 @@ def doctor(
         given = check.check_measurable(scenarios.load(scenario, set_ or ()))
         found = hosts.examine_scenario(given, installation.findings)
     else:
-        found = installation.findings() + machine_doctor.examine(
+        found = installation.findings(builds=False) + machine_doctor.examine(
             machine.Machine(), machine_doctor.transports_here()
         )
     if json:

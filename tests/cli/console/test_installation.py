@@ -1,5 +1,6 @@
 """`daqloom --version`, and the installation as `daqloom doctor` lists it."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -50,6 +51,8 @@ def test_missing_parts_have_a_remedy_and_fail_where_event_building_needs_them(mo
         monkeypatch.setattr(extras, "is_installed", lambda name, all=missing: name not in all)
         found = {finding.check: finding for finding in installation.findings()}
         assert found["extras"].state == state
+        alone = {finding.check: finding for finding in installation.findings(builds=False)}
+        assert alone["extras"] == dataclasses.replace(found["extras"], state="ok")
         assert found["extras"].fix == f"Run: pip install 'daqloom[{install}]'"
         assert found["extras"].means.endswith(f"; not installed: {', '.join(missing)}.")
         switch = found["software switch"]
