@@ -118,7 +118,9 @@ def test_help_groups_commands_by_purpose_and_cuts_no_summary() -> None:
     ]
     live = shown.partition("Real event builders:")[2].partition("Networks")[0]
     named = set(re.findall(r"^  (\S+)", live, re.MULTILINE))
-    assert named == {"measure", "control", "unit", "switch", "lab", "doctor", "calibrate"}
+    assert named == {
+        *("measure", "control", "unit", "runs", "switch", "lab", "doctor", "calibrate")
+    }
     groups = ["study", "control", "switch", "lab", "topology", "faults", "data"]
     for words in [[], *([group] for group in groups)]:
         assert "..." not in invoke(*words, "--help").stdout.replace("[ARGS]...", "")

@@ -43,6 +43,11 @@ def test_scenarios_are_listed_and_shown_as_they_can_be_loaded(tmp_path):
     file.write_text(done.stdout)
     assert load(file).hash() == load("atlas-lab", ["network.switch.tor.model=qfx5120-48y"]).hash()
     assert 'rto_min = "200 ms"' in done.stdout
+    assert done.stderr == ""
+    done = invoke("show", "atlas-lab", "--set", "network.shape=one-switch")
+    assert done.stderr.startswith("daqloom: left out, because they mean nothing with these changes")
+    assert "network.switch.tor.model; give" in done.stderr
+    assert "network.switch.tor.model" not in done.stdout
 
 
 def test_analyse_prints_one_json_object_or_a_table_with_the_papers_figures():
@@ -130,7 +135,6 @@ def test_help_explains_every_command(command):
         (["simulate", "small-rack", "--figure", "figure.docx"], "must end in .png"),
         (["analyse", "small-rack", "--figure", "/dev/null/figure.png"], "cannot be written"),
         (["demo", "--output", "/dev/null/demo"], "cannot be written"),
-        (["control", "status", "--watch"], "use `daqloom control watch`"),
         (["simulate", "small-rack", "--trace", "/proc/trace.json"], "cannot be written"),
     ],
 )

@@ -99,6 +99,7 @@ def test_a_comma_is_refused_with_the_form_that_is_read(dimension, text, pointed)
     dimension.parse(pointed)
 
 
+GAUSSIAN = 'size_distribution = "gaussian" with size_spread = 0.2'
 SPREAD = "and its spread as a key where there is one, such as"
 
 
@@ -113,7 +114,7 @@ SPREAD = "and its spread as a key where there is one, such as"
         (SIZE, "3 MByte", '"3 MB"'),
         (SIZE, "64 Kibytes", '"64 KiB"'),
         (SIZE, "2x3 MB", '"6 MB"'),
-        (SIZE, "3.2 MB ±20 %", f'"3.2 MB", {SPREAD} size_spread = 0.2'),
+        (SIZE, "3.2 MB ±20 %", f'"3.2 MB", {SPREAD} {GAUSSIAN}'),
         (TIME, "5 us +/- 1 us", f'"5 us", {SPREAD} spread = "1 us"'),
         (TIME, "10 minutes", '"10 min"'),
         (TIME, "5 usec", '"5 us"'),

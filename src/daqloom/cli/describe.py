@@ -14,11 +14,13 @@ import typer
 
 from daqloom import load
 from daqloom.base import lazy
+from daqloom.base.words import join_names
 from daqloom.cli.app import DESCRIBED, group
 from daqloom.cli.console.terminal import (
     check_figures,
     check_folder,
     check_writable,
+    note,
     present,
     present_list,
     progress,
@@ -36,8 +38,10 @@ from daqloom.cli.options import (
     option,
 )
 from daqloom.results.result import Result
+from daqloom.scenario import document
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.parts import Parts
+from daqloom.system import System
 
 with lazy.imports():
     from rich import console
@@ -128,14 +132,26 @@ def show(scenario: Name, set_: Set = None) -> None:
     """Print a scenario with all defaults.
 
     The output is a scenario file. Comments at its head list the assumed values: guessed defaults of
-    keys that the scenario does not give.
+    keys that the scenario does not give. Keys that mean nothing after a change are left out, with a
+    note on standard error.
 
     \b
     Examples:
       daqloom show atlas-lab
       daqloom show atlas-lab --set network.switch.tor.model=qfx5120-48y > mine.toml
     """
-    print(load(scenario, set_ or ()).show(), end="")
+    shown = load(scenario, set_ or ())
+    if left_out := sorted(_set_keys(load(scenario)) - _set_keys(shown)) if set_ else []:
+        note(
+            f"left out, because they mean nothing with these changes: {join_names(left_out)}; give "
+            "what the new keys should have of them"
+        )
+    print(shown.show(), end="")
+
+
+def _set_keys(system: System) -> set[str]:
+    """Return the keys that a scenario gives, dotted."""
+    return set(document.keys(system.scenario.model_dump(mode="json", exclude_unset=True)))
 
 
 @app.command(rich_help_panel=DESCRIBED)

@@ -23,7 +23,7 @@ class Break:
     """NAME in the scenario table [faults.injected.NAME]."""
     what: str
     which: str
-    """The broken item, such as "2" for a unit or "leaf0 port 3" for a cable."""
+    """The broken item, such as "2" for a unit or "leaf00 port 3" for a cable."""
     how: str
     begin_s: float
     lost_before: int = 0

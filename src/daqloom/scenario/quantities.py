@@ -103,9 +103,11 @@ class Dimension:
             if spread := _SPREAD.fullmatch(text):
                 mean = self._respell(spread[1])
                 self._value(mean)
-                share = f"size_spread = {float(spread[2]) / 100:g}" if spread[2] else ""
-                key = share or f'spread = "{spread[3]}"'
-                return f'"{mean}", and its spread as a key where there is one, such as {key}'
+                keys = f'spread = "{spread[3]}"'
+                if spread[2]:
+                    share = float(spread[2]) / 100
+                    keys = f'size_distribution = "gaussian" with size_spread = {share:g}'
+                return f'"{mean}", and its spread as a key where there is one, such as {keys}'
             one = self._respell(text)
             self._value(one)
         except ValueError:

@@ -8,6 +8,12 @@ NOT_SIMULATED = dict.fromkeys(("lossless", "pfc", "xoff", "xon"), _NO_PFC) | {
 }
 """Unsupported keys or values of a scenario → sentence that explains why no equivalent exists."""
 
+INSTEAD = {
+    ("building.credits", "pull"): "building.outstanding_fragments limits the fragments that a "
+    "builder unit of pull building requests at a time",
+}
+"""Key, and the value of another key with which it does not apply → the key that does."""
+
 KEYS: dict[str, tuple[str, ...]] = {
     "algorithm": ("congestion",),
     "bandwidth": ("rate",),

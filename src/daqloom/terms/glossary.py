@@ -74,7 +74,8 @@ ready, go |
 DAQPIPE |
     A building protocol: a few events, and a few fragments of each, in flight at a time.
 credit (of DAQPIPE) |
-    One event that a builder unit may collect at the same time as others.
+    One event that a builder unit may collect at the same time as others. In pull building,
+    `building.outstanding_fragments` limits the fragments that it requests at a time.
 arena |
     Memory of a unit into which other units write.
 token |

@@ -22,6 +22,7 @@ from daqloom.report.study.page import StudyReport
 from daqloom.report.study.page import render as render_parts
 from daqloom.report.study.report import findings, pictures, write_report, write_reports
 from daqloom.report.study.report import sentences as report_sentences
+from daqloom.report.style import NOTHING
 from daqloom.study.file.kinds import operating_point
 from daqloom.study.file.load import load_study
 from daqloom.study.file.points import methods_of, shown_variables
@@ -63,9 +64,11 @@ def draw(sections):
 
 def test_the_table_has_values_errors_ratio_and_cost():
     dataset = study(MODELS, SIZES)
+    costs = (MODELS[0], [1.0, 2.5])
+    dataset = dataset.assign_coords({"network.switch.tor.cost": costs})
     assert study_table.head(dataset) == [
         "top-of-rack switch",
-        "relative cost",
+        "cost",
         "event size",
         "peak occupancy of the top-of-rack switch, formula (MB)",
         "peak occupancy of the top-of-rack switch, simulation (MB)",
@@ -77,14 +80,12 @@ def test_the_table_has_values_errors_ratio_and_cost():
     assert rows[5][:3] == ["acx7100-48l", "2.5", "5 MB"]
 
 
-def test_products_have_a_cost_that_follows_the_switch_of_a_variant() -> None:
-    assert study_table.relative_cost("acx7100-48l") == 2.5
-    assert study_table.relative_cost("infinite") is None
-    dataset = study(("variant", ["shallow", "deep"], ""))
-    models = ("variant", ["qfx5120-48y", "acx7100-48l"])
-    dataset = dataset.assign_coords({"network.switch.tor.model": models})
-    place = study_table.head(dataset).index("relative cost")
-    assert [row[place] for row in study_table.rows(dataset)] == ["1", "2.5"]
+def test_switches_have_the_cost_of_the_study_else_of_the_product() -> None:
+    dataset = study(("variant", ["shallow", "deep", "ideal"], ""))
+    costs = ("variant", [20.0, 2.5, np.nan])
+    dataset = dataset.assign_coords({"network.switch.tor.cost": costs})
+    place = study_table.head(dataset).index("cost")
+    assert [row[place] for row in study_table.rows(dataset)] == ["20", "2.5", NOTHING]
 
 
 def test_rows_that_are_saturated_or_drifted_carry_a_sign():
@@ -396,7 +397,7 @@ def test_a_report_draws_the_variables_of_the_study_side_by_side():
     # 12 MB (1 + place of the rate), as 1.2 ms on the left.
     assert curves(left)[0].y == pytest.approx([1.2, 2.4, 3.6, 4.8])
     assert curves(right)[0].y == pytest.approx([12, 24, 36, 48])
-    assert study_table.head(dataset)[3:5] == [
+    assert study_table.head(dataset)[2:4] == [
         "event latency, mean, simulation (ms)",
         "peak occupancy of the top-of-rack switch, simulation (MB)",
     ]

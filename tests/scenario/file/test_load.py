@@ -54,6 +54,10 @@ def test_a_choice_drops_keys_without_meaning_and_is_named_for_missing_ones():
     assert (
         said == f'--set building.barrier means nothing with building.change = "window"; {instead}'
     )
+    limit = "building.outstanding_fragments limits"
+    assert limit in refusal("atlas-lab", ["building.credits=32"])
+    rewritten = "`daqloom show BASE --set network.shape=rack` write the keys of this shape"
+    assert rewritten in refusal("atlas-lab", ["network.shape=rack", "network.links.rate=1 Gb/s"])
     with pytest.raises(ScenarioError, match=r'^--set network: shape = "cables" requires switches'):
         load("laptop", ["network.shape=cables"])
     with pytest.raises(ScenarioError, match=r"^--set hosts\.units means nothing with"):

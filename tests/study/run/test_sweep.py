@@ -93,3 +93,14 @@ def test_a_failed_point_is_missing_with_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"1 of 3 answers are missing; the first: simulate, .*1 B"):
         found = daqloom.sweep(rack, {"event.size": sizes})
     assert list(np.isnan(found["event_rate_hz"].values.ravel())) == [False, True, False]
+
+
+def test_switches_cost_what_a_step_gives_else_what_their_product_costs() -> None:
+    models = ["qfx5120-48y", "acx7100-48l", "infinite"]
+    axes = {"network.switch.tor.model": models}
+    found = daqloom.sweep("small-rack", axes, method="analyse")
+    cost = "network.switch.tor.cost"
+    assert np.array_equal(found[cost].values, [1.0, 2.5, np.nan], equal_nan=True)
+    assert found[cost].dims == ("network.switch.tor.model",)
+    given = daqloom.sweep("small-rack", {cost: [20, 35.5]}, method="analyse")
+    assert list(given[cost].values) == [20, 35.5]

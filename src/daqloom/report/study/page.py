@@ -14,6 +14,7 @@ from daqloom.report.study import table as study_table
 from daqloom.report.study.lines import search_caption
 from daqloom.study.file import points
 from daqloom.study.file.points import attribute
+from daqloom.study.run.dataset import COST
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -125,8 +126,8 @@ def _results(dataset: Dataset, variable: str | None) -> Section:
         notes.append("* saturated: demands more events than the links carry.")
     if any(bool(points.drifting(dataset, str(method)).any()) for method in dataset["by"].values):
         notes.append("† not stationary at the end of the runs.")
-    if study_table.MODEL in dataset.coords:
-        notes.append("Cost is relative to the shallow switch.")
+    if COST in dataset.coords:
+        notes.append("Costs: network.switch.tor.cost, for products relative to the qfx5120-48y.")
     if view.has_error(dataset, points.shown_variable(dataset, variable)):
         notes.append("Means over the seeds ± their standard deviation.")
     if len(rows) > MOST_ROWS:

@@ -13,13 +13,12 @@ import numpy as np
 
 from daqloom.report.study import view
 from daqloom.report.style import NOTHING
-from daqloom.scenario.schema.switches import DEFAULTS
 from daqloom.study.file import points, search_bounds
+from daqloom.study.run.dataset import COST
 
 if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
-MODEL = "network.switch.tor.model"
 BESIDE = (
     "boundary_shared",
     "event_rate_hz",
@@ -67,7 +66,7 @@ def head(dataset: Dataset, variable: str | None = None) -> list[str]:
     axes = points.axes_of(dataset)
     names = [view.key_name(axis) for axis in axes]
     if switches := _switches(dataset):
-        names.insert(axes.index(switches) + 1, "relative cost")
+        names.insert(axes.index(switches) + 1, "cost")
     names += [column.head for column in _columns(dataset, variable)]
     return [*names, *(["simulation ÷ formula"] if _ratio(dataset, variable) is not None else [])]
 
@@ -89,24 +88,17 @@ def rows(dataset: Dataset, variable: str | None = None) -> Iterator[list[str]]:
             continue
         names = [view.step_text(dataset, axis, dataset[axis].values[at[axis]]) for axis in axes]
         if switches:
-            cost = relative_cost(str(dataset[MODEL].values[at[switches]]))
-            names.insert(axes.index(switches) + 1, NOTHING if cost is None else f"{cost:g}")
+            cost = float(dataset[COST].values[at[switches]])
+            names.insert(axes.index(switches) + 1, NOTHING if math.isnan(cost) else f"{cost:g}")
         if bool(full[index]):
             cells[0] += " *"
         compared = [] if ratio is None else [_plain(float(ratio[index]))]
         yield [*names, *cells, *compared]
 
 
-def relative_cost(model: str) -> float | None:
-    """Return the price of a switch product relative to the shallow switch; None for other models.
-    ATLAS HL-LHC buffer benchmarking, section 3.1: the deep switch costs 2.5 times as much."""
-    cost: float | None = DEFAULTS.get(model, {}).get("cost")
-    return cost
-
-
 def _switches(dataset: Dataset) -> str | None:
-    """Return the axis along which the top-of-rack switch's model varies."""
-    return str(dataset[MODEL].dims[0]) if MODEL in dataset.coords else None
+    """Return the axis along which the top-of-rack switch varies, with a cost at each step."""
+    return str(dataset[COST].dims[0]) if COST in dataset.coords else None
 
 
 def _columns(dataset: Dataset, variable: str | None) -> list[_Column]:

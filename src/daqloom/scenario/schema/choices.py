@@ -22,7 +22,7 @@ from daqloom.scenario.schema.part import (
     When,
     meanings,
 )
-from daqloom.scenario.synonyms import NOT_SIMULATED
+from daqloom.scenario.synonyms import INSTEAD, NOT_SIMULATED
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,16 @@ class Choices:
             return f"{path} means nothing here: {absent}; leave it out"
         value = self.value(condition.key)
         shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        nothing = f"{path} means nothing with {condition.key} = {shown}"
+        if key := INSTEAD.get((path, str(value))):
+            return f"{nothing}; {key}"
+        if condition.key == "network.shape":
+            return (
+                f"{nothing}; leave it out, or let `daqloom show BASE --set network.shape={value}` "
+                "write the keys of this shape, where BASE is the scenario before the change"
+            )
         among = " or ".join(f'"{each}"' for each in condition.among)
-        return (
-            f"{path} means nothing with {condition.key} = {shown}; leave it out, or set "
-            f"{condition.key}{' to ' if among else ''}{among}"
-        )
+        return f"{nothing}; leave it out, or set {condition.key}{' to ' if among else ''}{among}"
 
     def with_defaults(self) -> tuple[dict[str, Any], list[str]]:
         """Return the document with defaults that depend on other keys, and the added names."""

@@ -59,7 +59,7 @@ class Fault(Part):
     which: Annotated[
         str, BeforeValidator(_node_name), WithJsonSchema({"type": ["string", "integer"]})
     ] = Field(default="", max_length=100)
-    """Name of the part that breaks: of a cable or port, such as "leaf0 port 3"; of a switch or
+    """Name of the part that breaks: of a cable or port, such as "leaf00 port 3"; of a switch or
     host; for units and cards the number or the host of the node. Empty: drawn with faults.seed."""
     count: int = Field(default=1, ge=1, le=100_000)
     """Number of different parts to draw if `which` is empty."""

@@ -77,7 +77,7 @@ class NamedLink(LevelLink):
     """An entry of `network.links.named`: one cable."""
 
     end: NodeName
-    """One end of the cable: a port of a switch, such as "leaf0 port 3", or the name of a host."""
+    """One end of the cable: a port of a switch, such as "leaf00 port 3", or the name of a host."""
 
 
 class Cable(Part):
@@ -122,7 +122,7 @@ class Links(Part):
     core: Annotated[LevelLink, CABLED] = Field(default_factory=LevelLink)
     """Links between spines and cores."""
     named: Annotated[tuple[NamedLink, ...], CABLED] = items(MOST_NAMED)
-    """Cables that differ from the others of their level, such as [{end = "leaf0 port 3", rate =
+    """Cables that differ from the others of their level, such as [{end = "leaf00 port 3", rate =
     "100 Gb/s"}]."""
 
     @property

@@ -357,7 +357,7 @@ class Switches(InfinibandSwitch):
     """Switches between leaves."""
 
     named: Annotated[tuple[NamedSwitch, ...], ETHERNET, CABLED] = items(1024)
-    """Single switches with other keys than their level, such as [{name = "leaf0", model =
+    """Single switches with other keys than their level, such as [{name = "leaf00", model =
     "voq"}]."""
 
     def at_level(self, level: str) -> Switch:

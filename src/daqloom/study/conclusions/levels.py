@@ -214,8 +214,9 @@ def _check_course(dataset: Dataset) -> None:
     if COURSE + PEAK not in dataset or not bool(dataset[COURSE + PEAK].notnull().any()):
         raise StudyError(
             "return levels require the peak occupancy of a top-of-rack switch over time, which "
-            "simulated racks record, and there is none; compute the study with `daqloom study run "
-            "FILE` if that is not yet done (in Python open it with course=True)"
+            "only simulated racks record (network.shape rack), and there is none; give this "
+            "shape, or compute the study with `daqloom study run FILE` if that is not yet done (in "
+            "Python open it with course=True)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +17,9 @@ from daqloom.base import lazy
 from daqloom.base.words import key_in_words
 from daqloom.results.metrics import flatten, label, unit_of
 from daqloom.scenario import ScenarioError
+from daqloom.scenario.document import look
+from daqloom.scenario.schema.models import Scenario
+from daqloom.scenario.schema.switches import DEFAULTS
 from daqloom.simulate.slices import SLICE_METRICS, SLICES
 from daqloom.study.file.axis import dimension_of_key
 from daqloom.study.file.kinds import operating_point
@@ -31,6 +35,7 @@ with lazy.imports():
     from pyarrow import parquet
 
 COURSE = "course."
+MODEL, COST = "network.switch.tor.model", "network.switch.tor.cost"
 SHARED = "shared part of the buffer"
 
 
@@ -197,7 +202,20 @@ def _coordinates(study: Study) -> dict[str, Any]:
             dimension = dimension_of_key(key)
             about = _about(key_in_words(key), dimension.unit if dimension else "")
             coordinates[key] = (axis.name, axis.coordinates(key, study.base), about)
+        if {MODEL, COST} & set(axis.keys):
+            costs = [_cost(step, study.base) for step in axis.steps]
+            coordinates[COST] = (axis.name, costs, _about("cost"))
     return coordinates
+
+
+def _cost(changed: Mapping[str, object], base: Scenario) -> float:
+    """Return the price of the top-of-rack switch at a step of an axis: as the step gives it, else
+    that of its product relative to the shallow switch (ATLAS HL-LHC buffer benchmarking, section
+    3.1); NaN for another model."""
+    if COST in changed:
+        return float(str(changed[COST]))
+    model = changed.get(MODEL, look(base.content(), MODEL))
+    return float(DEFAULTS.get(str(model), {}).get("cost", math.nan))
 
 
 def _about(long_name: str, units: str = "") -> dict[str, str]:

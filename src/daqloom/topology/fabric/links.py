@@ -120,9 +120,10 @@ def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:
     named = {link.end: link for link in links.named}
     ends = {fabric.end_name(end) for cable in fabric.cables for end in (cable.a, cable.b)}
     if unknown := sorted(named.keys() - ends):
+        port = min(end for end in ends if " port " in end)
         raise TopologyError(
             f"network.links.named has a cable at {unknown[0]}, where {fabric.name} has none; "
-            f'expected a host, such as {min(ends)}, or a switch and its port, as "leaf0 port 3"'
+            f'expected a host, such as {min(ends)}, or a switch and its port, such as "{port}"'
         )
     level = tree_levels(fabric)
     for cable in fabric.cables:

@@ -20,7 +20,7 @@ class Outage:
     """Name of its table in faults.injected."""
     fault: Fault
     which: str
-    """Name of the broken part, such as "leaf0 port 3"."""
+    """Name of the broken part, such as "leaf00 port 3"."""
     begin_s: float
     end_s: float
     """Infinity: to the end of the run."""
