@@ -164,7 +164,7 @@ def test_a_real_report_comes_back(by_ssh: Path, tmp_path: Path) -> None:
 def test_slurm_without_an_allocation_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     scenario = small(measure__launch="slurm", measure__transport="tcp")
-    with pytest.raises(MeasureError, match="scontrol show hostnames: no such file"):
+    with pytest.raises(MeasureError, match="scontrol show hostnames : no such file"):
         examine_scenario(scenario, own)
 
 

@@ -36,7 +36,8 @@ def examine_scenario(scenario: Scenario, own: Callable[[], list[Finding]]) -> li
     if scenario.measure.launch not in ("ssh", "slurm"):
         return own() + examine_here(scenario, range(len(names)))
     if is_free := isinstance(launcher, Slurm) and not launcher.hosts:
-        names = _output(("scontrol", "show", "hostnames")).split()  # of the allocation
+        nodes = os.environ.get("SLURM_JOB_NODELIST", "")  # of the allocation
+        names = _output(("scontrol", "show", "hostnames", nodes)).split()
         launcher = replace(launcher, hosts=names)
     document = json.dumps(scenario.model_dump(mode="json", exclude_unset=True)).encode()
     version = own()[0]
