@@ -13,7 +13,7 @@ import pytest
 from daqloom.control.unit_program import rank, read_token
 from daqloom.deployment.scenarios import override
 from daqloom.machine.launch import Local, Slurm, Ssh
-from daqloom.measure.configure import seat, share
+from daqloom.measure.configure import share, unit_placement
 from daqloom.measure.plan import launcher_of, needs_of
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
@@ -176,11 +176,11 @@ def test_units_of_a_machine_share_its_cores_in_the_order_of_the_table():
     units = [{"unit": unit, "host": host} for unit, host in enumerate(["a", "b", "b", "a"])]
     scenario = of_machines("ssh", "a", "b", units=units)
     scenario = override(scenario, {"measure.cores": f"{one},{other}"})
-    found = [seat(scenario, unit, 4).cores for unit in range(4)]
+    found = [unit_placement(scenario, unit, 4).cores for unit in range(4)]
     assert found == [{one}, {one}, {other}, {other}]
     units[1]["cores"] = str(other)  # its own cores replace its share
     own = override(scenario, {"hosts.units": units})
-    assert seat(own, 1, 4).cores == {other}
+    assert unit_placement(own, 1, 4).cores == {other}
 
 
 @pytest.mark.process
@@ -264,7 +264,7 @@ def test_cores_are_shared_out(cores, sharers, expected):
 
 def test_units_of_a_host_share_its_cores():
     first = min(os.sched_getaffinity(0))
-    assert seat(small(measure__cores=str(first)), 1, 4).cores == {first}
-    assert not seat(small(), 1, 4).cores
+    assert unit_placement(small(measure__cores=str(first)), 1, 4).cores == {first}
+    assert not unit_placement(small(), 1, 4).cores
     with pytest.raises(MeasureError, match=r"unit 0 has here no core 4095"):
-        seat(small(measure__cores="4095"), 0, 1)
+        unit_placement(small(measure__cores="4095"), 0, 1)

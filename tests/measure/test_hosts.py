@@ -71,7 +71,7 @@ def own() -> list[Finding]:
 
 
 @pytest.mark.process
-def test_each_host_is_asked_about_its_units(by_ssh: Path) -> None:
+def test_each_host_reports_on_its_units(by_ssh: Path) -> None:
     scenario = on("red", "green")
     found = examine_scenario(scenario, own)
     assert [(each.host, each.check) for each in found] == [
@@ -127,7 +127,7 @@ def test_a_clock_that_cannot_be_right_is_a_warning(by_ssh: Path) -> None:
 
 
 @pytest.mark.process
-def test_the_command_prints_what_is_wrong_first(by_ssh: Path, tmp_path: Path) -> None:
+def test_the_command_prints_failures_first(by_ssh: Path, tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(to_toml(on("red", "old", "green", "away")))
     done = invoke("doctor", file)

@@ -80,7 +80,7 @@ def _print_hosts(found: list[findings.Finding]) -> None:
             rows.setdefault(row, []).append(each.host)
     if rows:
         head = ("state", "hosts", "check", "finding")
-        print_table(head, [(row[0], ", ".join(of), *row[1:]) for row, of in rows.items()])
+        print_table(head, [(row[0], ", ".join(names), *row[1:]) for row, names in rows.items()])
     well = sum(finding.state == "ok" for finding in found)
     print(f"{well} checks of {len({finding.host for finding in found})} hosts found no problem.")
 

@@ -12,12 +12,11 @@ from daqloom.configuration.settings import settings
 from daqloom.control.protocol.messages import Configure
 from daqloom.data.generator import check_packets
 from daqloom.deployment.fabric_system import fabric_system
-from daqloom.machine import seats
 from daqloom.machine.addresses import own_address
 from daqloom.machine.machine import Machine
 from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
-from daqloom.machine.seats import Seat
+from daqloom.machine.placement import Placement, apply, placement_of
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.hosts import UnitPlace
 from daqloom.scenario.schema.measure import cores
@@ -161,7 +160,7 @@ def live_config(
     config = _config(scenario, order, token)
     network = NETWORK if measure.is_apart else measure.network
     config.bind = own_address(control, network, for_others=measure.spans_machines)
-    device = seat(scenario, order.unit, order.units).device
+    device = unit_placement(scenario, order.unit, order.units).device
     if device and device.interfaces:  # the engine finds its address
         config.bind = device.interfaces[0]
     if device and device.rdma and not measure.over_tcp:
@@ -202,22 +201,22 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
     )
 
 
-class SeatedNode(_engine.LiveNode):
-    """Node of a unit with a seat on its machine."""
+class PlacedNode(_engine.LiveNode):
+    """Node of a unit that is placed on its machine."""
 
     warnings: tuple[str, ...] = ()
-    """See `Seat`."""
+    """See `Placement`."""
 
 
-def live_node(order: Configure, token: bytes, control: str) -> SeatedNode:
-    """Return the engine's node, in the unit's seat. Raises ValueError, with one sentence, for an
+def live_node(order: Configure, token: bytes, control: str) -> PlacedNode:
+    """Return the engine's node, placed as listed. Raises ValueError, with one sentence, for an
     impossible configuration, and MeasureError for limits of this machine."""
     scenario = Scenario.model_validate(order.scenario)
     check_open_files(files_of_a_unit(scenario), f"unit {order.unit}")
-    taken = seat(scenario, order.unit, order.units)
-    seats.take(taken)
-    node = SeatedNode(live_config(scenario, order, token, control))
-    node.warnings = taken.warnings
+    placement = unit_placement(scenario, order.unit, order.units)
+    apply(placement)
+    node = PlacedNode(live_config(scenario, order, token, control))
+    node.warnings = placement.warnings
     return node
 
 
@@ -237,23 +236,23 @@ def machines(scenario: Scenario, units: int) -> list[str]:
 
 
 @cache
-def _allowed() -> list[int]:
+def _allowed_cores() -> list[int]:
     """Return the cores that this process might use before it was pinned."""
     return sorted(os.sched_getaffinity(0))
 
 
-def seat(scenario: Scenario, unit: int, units: int) -> Seat:
-    """Return the seat of a unit on this machine, by `hosts.units`, with its part of `measure.cores`
-    if it has no cores of its own. Raises MeasureError for what this machine lacks."""
+def unit_placement(scenario: Scenario, unit: int, units: int) -> Placement:
+    """Return the placement of a unit on this machine, by `hosts.units`, or on its part of
+    `measure.cores`. Raises MeasureError for what this machine lacks."""
     is_listed, given = scenario.hosts.placement == "table", scenario.measure.cores
     place = scenario.hosts.in_order[unit] if is_listed else UnitPlace(unit=unit, host=0)
     if given and not place.is_pinned:
         where = machines(scenario, units)
         here = [other for other in range(units) if where[other] == where[unit]]
-        required = _allowed() if given == "auto" else cores(given)
+        required = _allowed_cores() if given == "auto" else cores(given)
         part = share(required, here.index(unit), len(here))
         place = place.model_copy(update={"cores": ",".join(map(str, part))})
-    return seats.seat_of(Machine(), place, _allowed())
+    return placement_of(Machine(), place, _allowed_cores())
 
 
 def share(required: Sequence[int], index: int, sharers: int) -> list[int]:

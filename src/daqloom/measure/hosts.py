@@ -18,7 +18,7 @@ from daqloom.machine.findings import Finding
 from daqloom.machine.launch import Launcher, Slurm
 from daqloom.machine.machine import Machine
 from daqloom.machine.programs import TooLongError, run_program
-from daqloom.measure.configure import machines, places, seat
+from daqloom.measure.configure import machines, places, unit_placement
 from daqloom.measure.plan import launcher_of, needs_of
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.models import Scenario
@@ -101,10 +101,12 @@ def examine_here(scenario: Scenario, units: Sequence[int]) -> list[Finding]:
         if measure.network:
             own_address(f"{measure.bind}:0", measure.network)
         for unit in units:
-            taken = seat(scenario, unit, total)
-            interfaces += taken.device.interfaces[:1] if taken.device else ()
+            found_place = unit_placement(scenario, unit, total)
+            interfaces += found_place.device.interfaces[:1] if found_place.device else ()
             fix = "Give cores, memory and device of one NUMA node."
-            found += [Finding(f"unit {unit}", "warn", f"{text}.", fix) for text in taken.warnings]
+            found += [
+                Finding(f"unit {unit}", "warn", f"{text}.", fix) for text in found_place.warnings
+            ]
     except MeasureError as error:
         found.append(Finding("placement", "fail", f"{error}.", "Correct hosts.units or [measure]."))
     names = dict.fromkeys(interfaces or cards_of(machine))

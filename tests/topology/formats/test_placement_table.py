@@ -83,10 +83,10 @@ def test_more_readout_than_builder_units_build_every_event() -> None:
 def test_machines_take_the_hosts_of_a_network_without_their_names(tmp_path: Path) -> None:
     """LHCb's server twice: two NUMA nodes with an adapter and a unit each."""
     rule = small()
-    seats = [("r5n0020", 0), ("r5n0020", 1), ("r5n0021", 0), ("r5n0021", 1)]
+    servers = [("r5n0020", 0), ("r5n0020", 1), ("r5n0021", 0), ("r5n0021", 1)]
     entries = [
         {"unit": unit, "host": host, "numa": node, "device": f"mlx5_{node}", "cores": "0-3"}
-        for unit, (host, node) in enumerate(seats)
+        for unit, (host, node) in enumerate(servers)
     ]
     table = placed(entries)
     assert fabric_system(table).slots.tolist() == [0, 1, 2, 3]
@@ -168,7 +168,7 @@ def test_a_rack_is_not_filled_or_spread() -> None:
         ("cores", "0-4096", "is not a list of cores"),
     ],
 )
-def test_an_impossible_seat_is_refused(key: str, value: object, expected: str) -> None:
+def test_an_impossible_placement_is_refused(key: str, value: object, expected: str) -> None:
     with pytest.raises(ScenarioError, match=expected):
         placed([{"unit": 0, "host": 0, key: value}])
 

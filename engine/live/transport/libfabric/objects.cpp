@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "live/transport/libfabric/libfabric.hpp"
@@ -43,7 +44,14 @@ Info look_for(const fi_info& hints, const std::string& node) {
     } else {
         library()->getinfo(version, node.c_str(), nullptr, FI_SOURCE, &hints, &found);
     }
-    return Info(found);
+    Info list(found);
+    const char* domain = hints.domain_attr->name;  // some providers ignore it
+    while (found != nullptr && domain != nullptr &&
+           std::strcmp(found->domain_attr->name, domain) != 0) {
+        found = found->next;
+    }
+    return found == list.get() ? std::move(list)
+                               : Info(found == nullptr ? nullptr : library()->dupinfo(found));
 }
 
 bool is_internet(const fi_info& info) {

@@ -1,4 +1,4 @@
-"""Seat of a unit on its machine: cores, NUMA node and network device, from `hosts.units`."""
+"""Placement of a unit on its machine: cores, NUMA node and network device, from `hosts.units`."""
 
 import ctypes
 import errno
@@ -34,8 +34,8 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Seat:
-    """Seat of a unit on this machine."""
+class Placement:
+    """Placement of a unit on this machine."""
 
     cores: frozenset[int]
     """Cores of the unit's threads; empty: any."""
@@ -49,7 +49,7 @@ def find_device(machine: Machine, name: str) -> Device | None:
     """Return the device with the name of an interface, RDMA device or PCI address; None if this
     machine has none."""
     net, rdma, pci = (
-        f"sys/{of}/{name}" for of in ("class/net", "class/infiniband", "bus/pci/devices")
+        f"sys/{kind}/{name}" for kind in ("class/net", "class/infiniband", "bus/pci/devices")
     )
     folders = {net: f"{net}/device", rdma: f"{rdma}/device", pci: pci}
     folder = next((at for listed, at in folders.items() if machine.names(listed)), None)
@@ -64,9 +64,9 @@ def find_device(machine: Machine, name: str) -> Device | None:
     )
 
 
-def seat_of(machine: Machine, place: UnitPlace, allowed: Collection[int]) -> Seat:
-    """Return the seat of a unit; `allowed`: cores that the process may use. Raises MeasureError for
-    cores, a node or a device that this machine lacks."""
+def placement_of(machine: Machine, place: UnitPlace, allowed: Collection[int]) -> Placement:
+    """Return the placement of a unit; `allowed`: cores that the process may use. Raises
+    MeasureError for cores, a node or a device that this machine lacks."""
     own, usable, numa = frozenset(cores_in(place.cores)), frozenset(allowed), place.numa
     nodes = {
         node: frozenset(machine.cores(f"{NODES}/node{node}/cpulist"))
@@ -87,7 +87,7 @@ def seat_of(machine: Machine, place: UnitPlace, allowed: Collection[int]) -> Sea
     homes = {node for node, cores in nodes.items() if own & cores}
     node = numa if numa >= 0 else next(iter(homes)) if len(homes) == 1 else None
     distant = _distant(sorted(homes), node, device)
-    return Seat(own, node, device, tuple(f"unit {place.unit}: {each}" for each in distant))
+    return Placement(own, node, device, tuple(f"unit {place.unit}: {each}" for each in distant))
 
 
 def _distant(homes: list[int], node: int | None, device: Device | None) -> Iterator[str]:
@@ -99,21 +99,21 @@ def _distant(homes: list[int], node: int | None, device: Device | None) -> Itera
         yield f"{cores}, and its device {device.name} is on node {device.node}"
 
 
-def take(seat: Seat) -> None:
-    """Pin all threads of this process to the seat, and let this thread, and threads that it starts
-    later, allocate memory on the seat's node while there is some. Raises MeasureError."""
-    for thread in os.listdir("/proc/self/task") if seat.cores else ():
+def apply(placement: Placement) -> None:
+    """Pin all threads of this process to its cores, and let this thread, and threads that it starts
+    later, allocate memory on the node while there is some. Raises MeasureError."""
+    for thread in os.listdir("/proc/self/task") if placement.cores else ():
         with suppress(ProcessLookupError):  # it has ended
-            os.sched_setaffinity(int(thread), seat.cores)
+            os.sched_setaffinity(int(thread), placement.cores)
     call = _SET_MEMPOLICY.get(platform.machine())
-    if seat.node is None or call is None:
+    if placement.node is None or call is None:
         return
     nodes = (ctypes.c_ulong * 16)()  # 1024 bits
-    nodes[seat.node // 64] = 1 << seat.node % 64
+    nodes[placement.node // 64] = 1 << placement.node % 64
     refused = ctypes.CDLL(None, use_errno=True).syscall(call, _PREFERRED, nodes, 1025)
     if refused and ctypes.get_errno() != errno.ENOSYS:  # a kernel without NUMA
         raise MeasureError(
-            f"the kernel refuses memory of NUMA node {seat.node}: "
+            f"the kernel refuses memory of NUMA node {placement.node}: "
             f"{os.strerror(ctypes.get_errno()).lower()}; leave hosts.units[].numa out, or allow "
             "set_mempolicy (containers: --cap-add SYS_NICE)"
         )

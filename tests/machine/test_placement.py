@@ -1,4 +1,4 @@
-"""Seats of units on a server that is made up, and the pinning of this process."""
+"""Placement of units on a server that is made up, and the pinning of this process."""
 
 import ctypes
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from daqloom.machine import seats
+from daqloom.machine import placement
 from daqloom.machine.machine import Machine
-from daqloom.machine.seats import find_device, seat_of, take
+from daqloom.machine.placement import find_device, placement_of
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.hosts import UnitPlace
 
@@ -69,8 +69,8 @@ def test_a_virtual_interface_is_a_device_of_no_node(tmp_path: Path) -> None:
 
 def test_units_of_lhcbs_server_have_a_node_each(tmp_path: Path) -> None:
     machine = server(tmp_path)
-    first = seat_of(machine, place(numa=0, device="mlx5_0"), CORES)
-    second = seat_of(machine, place(cores="16-31", device="0000:c1:00.0"), CORES)
+    first = placement_of(machine, place(numa=0, device="mlx5_0"), CORES)
+    second = placement_of(machine, place(cores="16-31", device="0000:c1:00.0"), CORES)
     assert first.cores == {*range(16), *range(32, 48)}
     assert second.cores == set(range(16, 32))
     assert (first.node, second.node) == (0, 1)  # that of the cores, where none is given
@@ -103,7 +103,7 @@ def test_units_of_lhcbs_server_have_a_node_each(tmp_path: Path) -> None:
 def test_a_wrong_locality_is_warned_of_with_both_nodes(
     tmp_path: Path, keys: dict[str, object], expected: list[str]
 ) -> None:
-    assert list(seat_of(server(tmp_path), place(**keys), CORES).warnings) == expected
+    assert list(placement_of(server(tmp_path), place(**keys), CORES).warnings) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,16 +121,16 @@ def test_a_wrong_locality_is_warned_of_with_both_nodes(
         ({"device": "mlx5_2"}, CORES, "no device mlx5_2"),
     ],
 )
-def test_what_the_machine_lacks_is_named(
+def test_a_lack_of_the_machine_is_named(
     tmp_path: Path, keys: dict[str, object], allowed: range, sentence: str
 ) -> None:
     with pytest.raises(MeasureError, match=sentence):
-        seat_of(server(tmp_path), place(**keys), allowed)
+        placement_of(server(tmp_path), place(**keys), allowed)
 
 
 def test_a_kernel_without_numa_has_node_0(tmp_path: Path) -> None:
-    seat = seat_of(Machine(tmp_path), place(numa=0), [2, 5])
-    assert (seat.cores, seat.node) == ({2, 5}, 0)
+    placed = placement_of(Machine(tmp_path), place(numa=0), [2, 5])
+    assert (placed.cores, placed.node) == ({2, 5}, 0)
 
 
 @pytest.mark.parametrize("text", ["", "-1\n", "²\n", "9" * 40, "\0\xff", "1; rm\n"])
@@ -140,16 +140,16 @@ def test_a_node_that_sysfs_garbles_is_unknown(tmp_path: Path, text: str) -> None
     device = find_device(machine, "0000:c1:00.0")
     assert device is not None
     assert (device.name, device.node) == ("0000:c1:00.0", None)
-    assert not seat_of(machine, place(cores="0", device="0000:c1:00.0"), CORES).warnings
+    assert not placement_of(machine, place(cores="0", device="0000:c1:00.0"), CORES).warnings
 
 
 PINNED = """
 import os, threading
-from daqloom.machine.seats import Seat, take
+from daqloom.machine.placement import Placement, apply
 ended = threading.Event()
 threading.Thread(target=ended.wait).start()
 core = max(os.sched_getaffinity(0))
-take(Seat(frozenset({core}), 0, None, ()))
+apply(Placement(frozenset({core}), 0, None, ()))
 later = threading.Thread(target=ended.wait)
 later.start()
 threads = os.listdir("/proc/self/task")
@@ -159,7 +159,7 @@ ended.set()
 
 
 @pytest.mark.process
-def test_all_threads_of_a_process_take_their_seat() -> None:
+def test_all_threads_of_a_process_are_pinned() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PINNED], capture_output=True, text=True, check=True
     )
@@ -168,15 +168,15 @@ def test_all_threads_of_a_process_take_their_seat() -> None:
 
 
 def test_memory_that_the_kernel_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    seat = seats.Seat(frozenset(), 1023, None, ())  # no machine has this node
+    placed = placement.Placement(frozenset(), 1023, None, ())  # no machine has this node
     if platform.machine() in ("x86_64", "aarch64"):
         with pytest.raises(
             MeasureError, match="refuses memory of NUMA node 1023: invalid argument"
         ):
-            take(seat)
+            apply(placement)
     monkeypatch.setattr(platform, "machine", lambda: "pdp11")
-    take(seat)  # unknown system call: memory is on the node of the core that touches it
-    take(replace(seat, node=None))
+    apply(placement)  # unknown system call: memory is on the node of the core that touches it
+    placement.apply(replace(placed, node=None))
 
 
 def test_the_mask_of_nodes_has_the_bit_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,5 +191,5 @@ def test_the_mask_of_nodes_has_the_bit_of_the_node(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: Library())
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     for node in (0, 1, 70):
-        take(seats.Seat(frozenset(), node, None, ()))
+        placement.apply(placement.Placement(frozenset(), node, None, ()))
     assert calls == [(1, [0]), (1, [1]), (1, [70])]  # MPOL_PREFERRED
