@@ -230,8 +230,8 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
     try:
         while (order := orders.get()) is not None:
             answer = unit.obey(order)
-            if isinstance(order, Configure) and (warnings := unit.warnings):
-                answers.put(Trace(warnings=warnings))
+            if isinstance(order, Configure) and unit.warnings:
+                answers.put(Trace(warnings=unit.warnings))
             if isinstance(order, Halt):
                 for trace in unit.traces():
                     answers.put(trace)

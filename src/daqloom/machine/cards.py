@@ -175,12 +175,8 @@ def _moderation(card: str, delay_us: int) -> Finding:
     if delay_us <= LONG_DELAY_US:
         means = f"At most {delay_us} us late." if delay_us else "At once, or as the load demands."
         return Finding(check, "ok", means)
-    return Finding(
-        check,
-        "warn",
-        f"Up to {delay_us} us late: so late are the messages of barriers over TCP.",
-        f"Run `ethtool -C {card} adaptive-rx on`, or `rx-usecs 8` ({packages_with('ethtool')}).",
-    )
+    fix = f"Run `ethtool -C {card} adaptive-rx on` ({packages_with('ethtool')})."
+    return Finding(check, "warn", f"Up to {delay_us} us late, as are messages over TCP.", fix)
 
 
 def relaxed_ordering(config: bytes) -> bool | None:
@@ -198,10 +194,5 @@ def _ordering(card: str, relaxed: bool) -> Finding:
     check = f"{card}: ordering"
     if relaxed:
         return Finding(check, "ok", "PCIe lets its writes to memory overtake each other.")
-    return Finding(
-        check,
-        "warn",
-        "Each write to memory waits for the one before (no relaxed ordering), which costs rate.",
-        "Enable PCIe relaxed ordering in the BIOS setup, and in the card's firmware "
-        "(`mlxconfig set PCI_WR_ORDERING=1`).",
-    )
+    fix = "Enable relaxed ordering in the BIOS setup and by `mlxconfig set PCI_WR_ORDERING=1`."
+    return Finding(check, "warn", "Each write to memory waits for the one before.", fix)

@@ -194,13 +194,9 @@ def _idle_states(machine: Machine, needs: Needs | None) -> Verdict:
     }
     if not slow:
         return "ok", "Idle cores wake up fast, or a virtual machine hides their states.", ""
-    return (
-        "warn",
-        f"Idle cores take up to {max(slow.values())} us to wake up ({', '.join(slow)}): so late "
-        "is a data thread that has slept.",
-        f"Run `cpupower idle-set -D {SLOW_WAKE_US}` ({packages_with('cpupower')}), or limit "
-        "C-states in the BIOS setup.",
-    )
+    means = f"Idle cores take up to {max(slow.values())} us to wake up ({', '.join(slow)})."
+    fix = f"Run `cpupower idle-set -D {SLOW_WAKE_US}`, or limit C-states in the BIOS setup."
+    return "warn", means, fix
 
 
 def _iommu(machine: Machine, needs: Needs | None) -> Verdict:
@@ -208,16 +204,14 @@ def _iommu(machine: Machine, needs: Needs | None) -> Verdict:
     translated = sum(
         machine.text(f"{groups}/{group}/type").startswith("DMA") for group in machine.names(groups)
     )
-    options = re.findall(r"\b(?:intel_|amd_)?iommu=\S{1,40}", machine.text("proc/cmdline"))
     if not translated:
         return "ok", "It is off, or passes DMA through.", ""
-    return (
-        "warn",
-        f"It translates the DMA of {plural(translated, 'group')} of devices "
-        f"({' '.join(options) or 'no option'} at boot): cards are slower, the more buffers they "
-        "use.",
-        "Boot with iommu=pt, or switch the IOMMU off in the BIOS setup.",
+    options = re.findall(r"\b(?:intel_|amd_)?iommu=\S{1,40}", machine.text("proc/cmdline"))
+    at_boot = " ".join(options) or "no option"
+    means = (
+        f"It translates the DMA of {plural(translated, 'group')} of devices ({at_boot} at boot)."
     )
+    return "warn", means, "Boot with iommu=pt, or switch the IOMMU off in the BIOS setup."
 
 
 # ---- memory -------------------------------------------------------------------------------------

@@ -2,13 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from daqloom.scenario.schema.measure import cores
 
 MOST_BYTES = 1 << 20
-MOST_NAMES = 100_000
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Machine:
     def names(self, path: str) -> list[str]:
         """Return the names in a folder, sorted."""
         try:
-            return sorted(entry.name for entry in islice((self.root / path).iterdir(), MOST_NAMES))
+            return sorted(entry.name for entry in (self.root / path).iterdir())
         except OSError:
             return []
 

@@ -14,7 +14,7 @@ from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.hosts import UnitPlace
 from daqloom.scenario.schema.measure import cores as cores_in
 
-NODES = "sys/devices/system/node"
+NODES, CLASS, PCI = "sys/devices/system/node", "sys/class", "sys/bus/pci/devices"
 _SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}
 """Numbers of the system call set_mempolicy(2), for which the C library has no function."""
 _PREFERRED = 1
@@ -48,9 +48,7 @@ class Placement:
 def find_device(machine: Machine, name: str) -> Device | None:
     """Return the device with the name of an interface, RDMA device or PCI address; None if this
     machine has none."""
-    net, rdma, pci = (
-        f"sys/{kind}/{name}" for kind in ("class/net", "class/infiniband", "bus/pci/devices")
-    )
+    net, rdma, pci = f"{CLASS}/net/{name}", f"{CLASS}/infiniband/{name}", f"{PCI}/{name}"
     folders = {net: f"{net}/device", rdma: f"{rdma}/device", pci: pci}
     folder = next((at for listed, at in folders.items() if machine.names(listed)), None)
     if folder is None:
@@ -92,7 +90,7 @@ def placement_of(machine: Machine, place: UnitPlace, allowed: Collection[int]) -
 
 def _distant(homes: list[int], node: int | None, device: Device | None) -> Iterator[str]:
     """Yield sentences on parts of a unit that are on different NUMA nodes."""
-    cores = f"its cores are on NUMA node {', '.join(map(str, homes))}"
+    cores = f"its cores are on NUMA node {', '.join(map(str, homes[:16]))}"
     if homes and node is not None and homes != [node]:
         yield f"{cores}, and its memory is on node {node}"
     if homes and device and device.node is not None and homes != [device.node]:
@@ -113,7 +111,6 @@ def apply(placement: Placement) -> None:
     refused = ctypes.CDLL(None, use_errno=True).syscall(call, _PREFERRED, nodes, 1025)
     if refused and ctypes.get_errno() != errno.ENOSYS:  # a kernel without NUMA
         raise MeasureError(
-            f"the kernel refuses memory of NUMA node {placement.node}: "
-            f"{os.strerror(ctypes.get_errno()).lower()}; leave hosts.units[].numa out, or allow "
-            "set_mempolicy (containers: --cap-add SYS_NICE)"
+            f"set_mempolicy refuses NUMA node {placement.node}, errno {ctypes.get_errno()}; leave "
+            "hosts.units[].numa out, or allow this call (containers: --cap-add SYS_NICE)"
         )

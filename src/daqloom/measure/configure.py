@@ -17,6 +17,7 @@ from daqloom.machine.machine import Machine
 from daqloom.machine.namespace import NETWORK
 from daqloom.machine.open_files import check_open_files
 from daqloom.machine.placement import Placement, apply, placement_of
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.hosts import UnitPlace
 from daqloom.scenario.schema.measure import cores
@@ -161,10 +162,12 @@ def live_config(
     network = NETWORK if measure.is_apart else measure.network
     config.bind = own_address(control, network, for_others=measure.spans_machines)
     device = unit_placement(scenario, order.unit, order.units).device
+    if device and measure.over_tcp and not device.interfaces:
+        raise MeasureError(f"hosts.units: {device.name} has no interface, and TCP requires one")
     if device and device.interfaces:  # the engine finds its address
         config.bind = device.interfaces[0]
-    if device and device.rdma and not measure.over_tcp:
-        config.domain = device.rdma[0]
+    if device and not measure.over_tcp:
+        config.domain = (device.rdma or device.interfaces or (device.name,))[0]
     return config
 
 

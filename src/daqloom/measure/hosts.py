@@ -101,12 +101,10 @@ def examine_here(scenario: Scenario, units: Sequence[int]) -> list[Finding]:
         if measure.network:
             own_address(f"{measure.bind}:0", measure.network)
         for unit in units:
-            found_place = unit_placement(scenario, unit, total)
-            interfaces += found_place.device.interfaces[:1] if found_place.device else ()
+            placed = unit_placement(scenario, unit, total)
+            interfaces += placed.device.interfaces[:1] if placed.device else ()
             fix = "Give cores, memory and device of one NUMA node."
-            found += [
-                Finding(f"unit {unit}", "warn", f"{text}.", fix) for text in found_place.warnings
-            ]
+            found += [Finding(f"unit {unit}", "warn", f"{text}.", fix) for text in placed.warnings]
     except MeasureError as error:
         found.append(Finding("placement", "fail", f"{error}.", "Correct hosts.units or [measure]."))
     names = dict.fromkeys(interfaces or cards_of(machine))

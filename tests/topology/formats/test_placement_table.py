@@ -163,7 +163,6 @@ def test_a_rack_is_not_filled_or_spread() -> None:
         ("device", "../../etc", "is not a network device"),
         ("device", "-e", "is not a network device"),
         ("device", "x" * 41, "is not a network device"),
-        ("cores", "auto", "is not a list of cores"),
         ("cores", "3-1", "is not a list of cores"),
         ("cores", "0-4096", "is not a list of cores"),
     ],

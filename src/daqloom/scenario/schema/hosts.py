@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from daqloom.scenario.quantities import BitRateOrNone, Seconds
 from daqloom.scenario.schema.building import BUILT
 from daqloom.scenario.schema.distribution import Distribution
-from daqloom.scenario.schema.measure import CoreList
+from daqloom.scenario.schema.measure import Cores
 from daqloom.scenario.schema.part import (
     ASSUMED,
     CABLED,
@@ -52,8 +52,7 @@ DeviceName = Annotated[
     str,
     pattern(
         r"(?:[A-Za-z0-9_][A-Za-z0-9_.:-]{0,39})?",
-        "is not a network device; expected the name of an interface or of an RDMA device, or a "
-        'PCI address such as "0000:c1:00.0"',
+        "is not a network device; expected an interface, an RDMA device or a PCI address",
     ),
 ]
 
@@ -83,9 +82,9 @@ class UnitPlace(Part):
     device: DeviceName = ""
     """Network card of the unit in a measurement: interface ("eth2"), RDMA device ("mlx5_1") or PCI
     address ("0000:c1:00.0"). TCP uses the address of its interface, libfabric its domain."""
-    cores: CoreList = ""
+    cores: Cores = ""
     """Processor cores of the unit in a measurement, such as "0-15", in place of its share of
-    `measure.cores`. Memory is then on their NUMA node, if they have one in common."""
+    `measure.cores`; "auto": any. Memory is then on their NUMA node, if they have one in common."""
 
     @property
     def reads(self) -> bool:

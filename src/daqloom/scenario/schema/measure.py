@@ -63,13 +63,6 @@ Cores = Annotated[
         'is not a list of cores; expected "auto", or numbers and ranges such as "0-3,8"',
     ),
 ]
-CoreList = Annotated[
-    str,
-    text(
-        lambda value: value if not value or cores(value) else None,
-        'is not a list of cores; expected numbers and ranges such as "0-3,8"',
-    ),
-]
 
 
 def cores(text: str) -> list[int]:
