@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from daqloom.machine.findings import Finding
 from daqloom.machine.machine import Machine
 from daqloom.machine.packages import packages_with
+from daqloom.scenario.schema.measure import cores as cores_in
 
 _SIOCETHTOOL = 0x8946
 _COALESCING = 0x0E
@@ -91,9 +92,9 @@ def examine_card(machine: Machine, card: str, settings: CardSettings) -> Iterato
 
 def _pcie(machine: Machine, card: str, device: str) -> Finding | None:
     def lanes(which: str) -> tuple[float, int] | None:
-        speed = re.match(r"[\d.]+", machine.text(f"{device}/{which}_link_speed"))
-        width = machine.text(f"{device}/{which}_link_width")
-        return (float(speed[0]), int(width)) if speed and width.isdigit() else None
+        speed = re.match(r"[0-9]{1,6}(\.[0-9]{1,3})?", machine.text(f"{device}/{which}_link_speed"))
+        width = machine.number(f"{device}/{which}_link_width")
+        return (float(speed[0]), width) if speed and width is not None else None
 
     now, most = lanes("current"), lanes("max")
     if now is None or most is None:
@@ -102,13 +103,11 @@ def _pcie(machine: Machine, card: str, device: str) -> Finding | None:
     check = f"{card}: PCIe"
     if now >= most or now[0] * now[1] >= most[0] * most[1]:
         return Finding(check, "ok", f"{shown}, as much as the card can.")
-    return Finding(
-        check,
-        "warn",
-        f"{shown}, and the card can {most[0]:g} GT/s on {most[1]}: it cannot carry its full rate.",
-        "Put the card into a slot with as many lanes of that speed, and check the firmware's "
-        "settings for the slot.",
+    means = (
+        f"{shown}, and the card can {most[0]:g} GT/s on {most[1]}: it cannot carry its full rate."
     )
+    fix = "Put the card into a slot with as many lanes of that speed, and check the BIOS setup."
+    return Finding(check, "warn", means, fix)
 
 
 def _node(machine: Machine, card: str, device: str) -> Finding:
@@ -116,16 +115,11 @@ def _node(machine: Machine, card: str, device: str) -> Finding:
     if len(machine.cores("sys/devices/system/node/online")) <= 1 or node in ("", "-1"):
         return Finding(check, "ok", "All cores are as close to it.")
     cores = machine.text(f"sys/devices/system/node/node{node}/cpulist")
-    isolated = set(machine.cores("sys/devices/system/cpu/isolated"))
-    near = set(machine.cores(f"sys/devices/system/node/node{node}/cpulist"))
+    isolated, near = set(machine.cores("sys/devices/system/cpu/isolated")), set(cores_in(cores))
     if not isolated or not near or isolated & near:
         return Finding(check, "ok", f"Node {node}: use its cores, {cores}, for this card.")
-    return Finding(
-        check,
-        "warn",
-        f"It is on node {node}, and no isolated core is: each packet crosses between processors.",
-        f"Isolate cores of node {node} ({cores}).",
-    )
+    means = f"It is on node {node}, and no isolated core is: packets cross between processors."
+    return Finding(check, "warn", means, f"Isolate cores of node {node} ({cores}).")
 
 
 def _queues(machine: Machine, card: str) -> Finding:
@@ -133,41 +127,32 @@ def _queues(machine: Machine, card: str) -> Finding:
     queues = [q for q in machine.names(f"sys/class/net/{card}/queues") if q.startswith("rx-")]
     if len(queues) != 1:
         return Finding(check, "ok", f"{len(queues)}: flows are spread over cores (RSS).")
-    return Finding(
-        check,
-        "warn",
-        "One: a single core receives all of its packets.",
-        f"Run `ethtool -L {card} combined N` ({packages_with('ethtool')}), if the card can spread "
-        "flows (RSS).",
-    )
+    fix = f"Run `ethtool -L {card} combined N` ({packages_with('ethtool')}), if the card can (RSS)."
+    return Finding(check, "warn", "One: a single core receives all of its packets.", fix)
 
 
 def _descriptors(card: str, count: int) -> Finding:
     check = f"{card}: descriptors"
     if count >= SHORT_RING:
-        return Finding(
-            check, "ok", f"{count} for receiving: the card buffers a burst of this size."
-        )
-    return Finding(
-        check,
-        "warn",
-        f"{count} for receiving: a core that is away for {count} packets loses the next ones.",
+        return Finding(check, "ok", f"{count}, for receiving bursts of this size.")
+    means = f"{count} for receiving: a core that is away for {count} packets loses the next ones."
+    fix = (
         f"Run `ethtool -G {card} rx {SHORT_RING}` ({packages_with('ethtool')}); more than 4096 "
-        "keep packets where nothing paces them.",
+        "keep packets where nothing paces them."
     )
+    return Finding(check, "warn", means, fix)
 
 
 def _merging(card: str, merges: bool) -> Finding:
     check = f"{card}: offloads"
     if not merges:
         return Finding(check, "ok", "It gives programs the packets as they come.")
-    return Finding(
-        check,
-        "ok",
+    means = (
         "It merges packets (GRO or LRO), which helps hosts; a software switch on packet sockets "
         f"would drop the merged ones (`ethtool -K {card} gro off lro off`), one on the card itself "
-        "does not see it.",
+        "does not see it."
     )
+    return Finding(check, "ok", means)
 
 
 def _moderation(card: str, delay_us: int) -> Finding:
