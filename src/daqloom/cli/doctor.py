@@ -24,7 +24,7 @@ with lazy.imports():
     from daqloom.machine import doctor as machine_doctor
     from daqloom.machine import findings, machine
     from daqloom.measure import check, hosts
-    from daqloom.scenario.schema import measure, models
+    from daqloom.scenario.schema import models
 
 
 def doctor(
@@ -54,8 +54,8 @@ def doctor(
     """
     if of_units is not None:  # on a host of another machine's scenario
         given = models.Scenario.model_validate(json_format.load(sys.stdin))
-        own = hosts.examine_here(given, list(measure.cores(of_units)))
-        found = installation.findings() + own
+        units = [int(unit) for unit in of_units.split(",") if unit]
+        found = installation.findings() + hosts.examine_here(given, units)
     elif scenario:
         given = check.check_measurable(scenarios.load(scenario, set_ or ()))
         found = hosts.examine_scenario(given, installation.findings)
