@@ -94,6 +94,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("analyse", "faults/costs", "machine", "simulate"),
     ("analyse/fabric", "control/protocol", "device"),
     ("control/calls", "control/counters"),
+    ("control/record",),
     ("control",),
     ("lab",),
     ("measure", "softswitch"),

@@ -68,7 +68,7 @@ def record_of(
     record = Record(folder, about)
     record.offset_s = 0.0
     for each in events:
-        record.event(each, epoch=1)
+        record.event(vars(each), epoch=1)
     record.add(0.0, list(bins))
     record.close(Summary(**{"state": "ended"} | dict(summary or {})))
     return folder

@@ -134,7 +134,9 @@ class FileSeries {
 class WriteFiles final : public MepConsumer {
   public:
     WriteFiles(FileSinkConfig config, FileCounters& counters, NodeCounters& unit)
-        : config_(std::move(config)), counters_(&counters), unit_(&unit) {}
+        : config_(std::move(config)), counters_(&counters), unit_(&unit) {
+        look_at_disk();
+    }
 
     void consume(std::uint64_t mep, std::span<const std::uint8_t> bytes) override {
         look_at_disk();
@@ -204,9 +206,9 @@ class WriteFiles final : public MepConsumer {
         if (const base::Time here = now(); here >= look_at_) {
             look_at_ = here + kPause;
             const auto folder = fs::path(config_.prefix).parent_path();
-            counters_->free_bytes.set(::statvfs(folder.empty() ? "." : folder.c_str(), &disk) == 0
-                                          ? std::uint64_t{disk.f_bavail} * disk.f_frsize
-                                          : 0);
+            if (::statvfs(folder.empty() ? "." : folder.c_str(), &disk) == 0) {
+                counters_->free_bytes.set(std::uint64_t{disk.f_bavail} * disk.f_frsize);
+            }
         }
     }
     void count(const Held& mep) {

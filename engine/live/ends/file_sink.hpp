@@ -28,7 +28,7 @@ struct FileCounters {
     /// Packets that could not be written, by errno of the write or of the completion of their file.
     /// Packets that arrive before the next attempt count under the previous error.
     std::array<Counter, errors> lost{};
-    Gauge free_bytes;  ///< free space of the file system, once a second; 0: unknown
+    Gauge free_bytes;  ///< free space of the file system, once a second
 };
 
 /// Writes the MFPs of each stream to its own files: PREFIX-source-17-0001.mfp, …

@@ -84,9 +84,7 @@ void see_written(const FileCounters& written, const SeeCount& see) {
         }
     }
     see(counter_names::kPacketsNotWritten.name, lost);
-    if (const std::uint64_t free = written.free_bytes; free > 0) {
-        see(counter_names::kDiskFree.name, free);
-    }
+    see(counter_names::kDiskFree.name, written.free_bytes);
 }
 
 void see_buffer(const CounterName& name, base::Bytes size, const CounterName& name_used,

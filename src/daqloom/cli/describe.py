@@ -48,7 +48,7 @@ with lazy.imports():
 
     from daqloom import scenario as daqloom_scenario
     from daqloom.cli.console import citation, installation, recording
-    from daqloom.control.record import simulated
+    from daqloom.control.record import simulation
     from daqloom.report.system import demo as system_demo
     from daqloom.report.system import result_figure
     from daqloom.scenario.file import load as file_load
@@ -258,9 +258,9 @@ def simulate(
     with progress(f"simulating {system.name}", quiet=quiet) as show:
         result = whole_or_stopped(lambda: system.simulate(**kept, progress=show))
     if record:
-        with recording.recorded(system.name, quiet=quiet) as folder:
+        with recording.run_record(system.name, quiet=quiet) as folder:
             if folder:
-                simulated.record_simulation(folder, system.scenario, result)
+                simulation.record_simulation(folder, system.scenario, result)
     _draw(figure or (), system.scenario, result)
     present(result, json=json, quiet=quiet)
 

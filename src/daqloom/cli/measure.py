@@ -43,9 +43,7 @@ from daqloom.scenario.errors import ScenarioError
 with lazy.imports():
     from rich import live as rich_live
 
-    from daqloom.cli import run_console
-    from daqloom.cli import top as control_top
-    from daqloom.cli.console import recording
+    from daqloom.cli.console import full_screen, recording, run_console
     from daqloom.cli.console import run as console_run
     from daqloom.control import run_log, unit_program
     from daqloom.control import status as control_status
@@ -208,7 +206,7 @@ def measure(
     shows_phases = system.scenario.protocol.has_phases and not system.scenario.faults.injected
     what = f"measuring {system.name}"
     with (
-        recording.recorded(system.name, quiet=quiet) as folder,
+        recording.run_record(system.name, quiet=quiet) as folder,
         staged_progress(what, quiet=quiet, at_once="the units start") as report,
     ):
         result = whole_or_stopped(
@@ -379,7 +377,7 @@ def top(address: Address = None, certificates: Certificates = None) -> None:
     Keys: left and right choose the column to sort by, r reverses, t sorts by trouble, l shows the
     log, q leaves.
     """
-    control_top.Top(
+    full_screen.Top(
         lambda: control_status.steer(
             control_status.Request(command="status"), address, certificates
         )

@@ -47,7 +47,7 @@ from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal,
 from daqloom.control.record.meter import Meter, Row, present
 from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums
-from daqloom.control.run_log import RunEvent, log_entry
+from daqloom.control.run_log import About, RunEvent, log_entry
 from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
@@ -187,13 +187,15 @@ class Control:
 
     def summary(self, state: str = "running") -> Summary:
         """Return the sums of the run until now, or at its end (`state`)."""
+        offset_s = self.record.offset_s if self.record else 0.0
+        losses = (each for each in self.events if each.about is About.UNIT and each.is_trouble)
         return sums(
             self.run,
-            self.events,
+            ((each.time_s + offset_s, each.text) for each in losses),
             packing=self._packing,
             sink=self._sink,
             state=state,
-            length_s=self.now_s() + (self.record.offset_s if self.record else 0.0),
+            length_s=self.now_s() + offset_s,
             building_s=self.record.building_s if self.record else 0.0,
         )
 
@@ -397,7 +399,7 @@ class Control:
         for event in self.run.events_from(len(self.events)):
             self.events.append(log_entry(event, Machine()))
             if self.record:
-                self.record.event(self.events[-1], self.run.epoch)
+                self.record.event(vars(self.events[-1]), self.run.epoch)
             self._on_event(self.events[-1])
         self._changed.set()
 

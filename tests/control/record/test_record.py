@@ -21,8 +21,8 @@ def about(began=BEGAN):
 def test_an_event_is_in_the_log_at_once_with_its_time_in_utc(tmp_path):
     record = Record(tmp_path, about())
     record.offset_s = 0.0
-    record.event(entry(7.25, "running: from MEP 0"), epoch=1)
-    record.event(loss(3600.5, 2, "unit 2 is lost: silent for 1.0 s"), epoch=2)
+    record.event(vars(entry(7.25, "running: from MEP 0")), epoch=1)
+    record.event(vars(loss(3600.5, 2, "unit 2 is lost: silent for 1.0 s")), epoch=2)
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     first, second_one = (json.loads(line) for line in lines)
     assert first["at"] == "2026-11-30T01:00:07.250+00:00"
@@ -55,14 +55,14 @@ def test_the_next_run_control_continues_files_and_times(tmp_path):
     began = datetime.fromtimestamp(datetime.now(UTC).timestamp() - 1000, UTC)
     before = Record(tmp_path, about(began))
     before.offset_s = 0.0
-    before.event(entry(1.0, "before"), epoch=1)
+    before.event(vars(entry(1.0, "before")), epoch=1)
     before.add(1.0, [second(0)])
     before.close(Summary(state="running", building_s=900.0))
     record = Record(tmp_path, about(datetime.now(UTC)), now_s=3.0)
     assert record.about.began == began
     assert record.offset_s == pytest.approx(997, abs=2)
     assert record.building_s == 900
-    record.event(entry(4.0, "after"), epoch=1)
+    record.event(vars(entry(4.0, "after")), epoch=1)
     record.add(5.0, [second(4)])
     record.close(Summary(state="ended"))
     assert [each["text"] for each in read_events(tmp_path)] == ["before", "after"]

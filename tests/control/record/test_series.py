@@ -94,7 +94,7 @@ def test_merged_bins_keep_the_worst_and_weight_latencies_by_events():
         {"time_s": 2.0, "width_s": 1.0, "events": 0.0, "latency_max_s": 9.0, "epoch": 7.0},
         {"time_s": 10.0, "width_s": 1.0, "events": 2.0, "disk_free_bytes": 5.0},
     ]
-    found = series.merged(RUN, series.columns_of(RUN, rows), 10.0)
+    found = series.merge_bins(RUN, series.columns_of(RUN, rows), 10.0)
     assert found["time_s"].tolist() == [0, 10]
     assert found["width_s"].tolist() == [3, 1]
     assert found["latency_p50_s"][0] == pytest.approx((1 * 1 + 3 * 5) / 4)

@@ -16,7 +16,7 @@ with lazy.imports():
 
 
 @contextmanager
-def recorded(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
+def run_record(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
     """Yield the folder for the record of a run, and print the summary of the run at the end. None
     if there is no place for it, with a note: no run fails for lack of a record."""
     try:

@@ -57,7 +57,7 @@ Row = dict[str, float]
 
 @dataclass(frozen=True)
 class Bin:
-    """What happened from `begin_s` on, on the clock of the run control (s)."""
+    """Increases from `begin_s` on, on the clock of the run control (s)."""
 
     begin_s: float
     width_s: float
@@ -199,7 +199,7 @@ def present(bins: Iterable[Bin]) -> tuple[Row, dict[int, Row]]:
     if not found:
         return {}, {}
 
-    def of(rows: list[Row], causes: Iterable[str]) -> Row:
+    def rates(rows: list[Row], causes: Iterable[str]) -> Row:
         def total(name: str) -> float:
             return sum(each.get(name, 0.0) for each in rows)
 
@@ -212,9 +212,9 @@ def present(bins: Iterable[Bin]) -> tuple[Row, dict[int, Row]]:
             **{name: value for name, value in rows[-1].items() if name in LAST},
         }
 
-    run = of([each.run for each in found], LOSSES)
+    run = rates([each.run for each in found], LOSSES)
     for cause in LOSSES:
         run[f"{cause}_hz"] = sum(each.run.get(cause, 0.0) for each in found) / width_s
     return run, {
-        unit: of([each.units[unit] for each in found], ["lost"]) for unit in found[-1].units
+        unit: rates([each.units[unit] for each in found], ["lost"]) for unit in found[-1].units
     }

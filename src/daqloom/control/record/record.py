@@ -23,7 +23,6 @@ from daqloom.control.protocol.messages import Text
 from daqloom.control.protocol.states import Phase
 from daqloom.control.record.meter import Bin
 from daqloom.control.record.series import SeriesWriter
-from daqloom.control.run_log import RunEvent
 
 ABOUT, SUMMARY, EVENTS, OLDER, TAGS = (
     "about.json",
@@ -131,18 +130,18 @@ class Record:
         self._flushed_s = self._summed_s = now_s
         self._flush_s = FLUSH_S * max(1, self.about.units // 500)
 
-    def event(self, event: RunEvent, epoch: int) -> None:
-        """Append an entry to the log, at once."""
-        time_s = event.time_s + self.offset_s
+    def event(self, event: Mapping[str, Any], epoch: int) -> None:
+        """Append the fields of a `RunEvent` to the log, at once."""
+        words = {name: str(event[name]) for name in ("about", "phase")}
+        counts = {name: event[name] for name in ("members", "lost")}
+        trouble = event["is_trouble"]
         self.note(
-            time_s,
-            event.text,
-            about=str(event.about),
-            phase=str(event.phase),
-            members=event.members,
+            event["time_s"] + self.offset_s,
+            event["text"],
+            **words,
+            **counts,
             epoch=epoch,
-            lost=event.lost,
-            trouble=event.is_trouble,
+            trouble=trouble,
         )
 
     def note(self, time_s: float, text: str, **more: Any) -> None:
@@ -204,7 +203,7 @@ class _Log:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = self._opened()
+        self._file = self._open()
         if self._bytes and self._ends_within_a_line():  # an interrupted write
             os.write(self._file, b"\n")
 
@@ -214,14 +213,14 @@ class _Log:
         if self._bytes + len(line) > LARGEST_LOG_BYTES:
             os.replace(self._path, self._path.with_name(OLDER))
             os.close(self._file)
-            self._file = self._opened()
+            self._file = self._open()
         self._bytes += os.write(self._file, line)
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         file = os.open(self._path, flags, 0o600)
         self._bytes = os.fstat(file).st_size

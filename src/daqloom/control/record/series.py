@@ -110,7 +110,7 @@ def rows_of(kind: Kind, closed: Bin, offset_s: float) -> list[dict[str, Any]]:
     return [{**row, **when, "unit": unit} for unit, row in closed.units.items()]
 
 
-def merged(kind: Kind, columns: Columns, width_s: float) -> Columns:
+def merge_bins(kind: Kind, columns: Columns, width_s: float) -> Columns:
     """Return the columns with bins of at least `width_s`, sorted by time (and unit)."""
     unit = columns.get("unit", np.zeros(len(columns["time_s"])))
     place = np.floor(columns["time_s"] / width_s + 1e-6)
@@ -173,7 +173,7 @@ class SeriesWriter:
         if last is None:
             with suppress(OSError, ValueError):
                 last = read_part(kind, path)
-        whole = joined(kind, [last, more] if last else [more])
+        whole = concatenate(kind, [last, more] if last else [more])
         write_part(path, kind, whole)
         is_new = path.name not in self._open[kind]
         self._open[kind] = {path.name: whole}
@@ -193,7 +193,7 @@ def tidy(folder: Path, kind: Kind, now_s: float) -> None:
             target = folder / part_name(kind, number, int(begin_s))
             if not target.exists():
                 found, _ = read_parts(kind, _kept(kind, parts))
-                write_part(target, kind, merged(kind, found, level.width_s))
+                write_part(target, kind, merge_bins(kind, found, level.width_s))
             for part in parts:
                 part.path.unlink(missing_ok=True)
 
@@ -286,7 +286,7 @@ def read_part(kind: Kind, path: Path) -> Columns:
     return found
 
 
-def joined(kind: Kind, tables: Sequence[Columns]) -> Columns:
+def concatenate(kind: Kind, tables: Sequence[Columns]) -> Columns:
     """Return tables one after the other."""
     if not tables:
         return columns_of(kind, [])
@@ -305,7 +305,7 @@ def read_parts(kind: Kind, parts: Iterable[Part]) -> tuple[Columns, list[str]]:
             broken.append(f"{part.path} cannot be read: {reason_of(error)}; its bins are missing")
         except ValueError as error:
             broken.append(f"{part.path} is no part of a series: {error}; its bins are missing")
-    return joined(kind, tables), broken
+    return concatenate(kind, tables), broken
 
 
 def read_series(folder: Path, kind: Kind) -> tuple[Columns, list[str]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from daqloom.base.words import duration, plural
 from daqloom.control.counters.metrics import accounts, fragment_share
 from daqloom.control.record.record import Summary
-from daqloom.control.run_log import About, RunEvent
 from daqloom.results.metrics import for_people
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ MOST_NAMED = 5
 
 def sums(
     run: RunControl,
-    events: Iterable[RunEvent],
+    causes: Iterable[tuple[float, str]] = (),
     *,
     packing: int,
     sink: str = "",
@@ -30,8 +29,8 @@ def sums(
     length_s: float = 0.0,
     building_s: float = 0.0,
 ) -> Summary:
-    """Return the summary of a run. `sink`: measure.sink of a run that has ended, which events may
-    not have reached."""
+    """Return the summary of a run. `causes`: losses of units, with their times. `sink`:
+    measure.sink of a run that has ended, which events may not have reached."""
     totals = {unit.number: unit.tally.totals for unit in run.units}
     has_ended = state != "running"
     balance = run.balance() if has_ended else run.balance_of_ended()
@@ -53,11 +52,7 @@ def sums(
         },
         units_lost=run.counts["units_lost"],
         regroupings=run.counts["regroupings"],
-        causes=tuple(
-            (max(0.0, event.time_s), event.text[:1000])
-            for event in events
-            if event.about is About.UNIT and event.is_trouble
-        )[:MOST_CAUSES],
+        causes=tuple((max(0.0, time_s), text[:1000]) for time_s, text in causes)[:MOST_CAUSES],
     )
 
 

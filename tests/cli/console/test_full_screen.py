@@ -3,8 +3,8 @@
 import pytest
 from textual.widgets import DataTable, RichLog, Static
 
-from daqloom.cli import top
-from daqloom.cli.top import NAMES, Top
+from daqloom.cli.console import full_screen
+from daqloom.cli.console.full_screen import NAMES, Top
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
 from daqloom.control.status import Status, UnitStatus
 from daqloom.results.errors import MeasureError
@@ -12,7 +12,7 @@ from daqloom.results.errors import MeasureError
 
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch):
-    monkeypatch.setattr(top, "PERIOD_S", 1e6)
+    monkeypatch.setattr(full_screen, "PERIOD_S", 1e6)
 
 
 def status(*rates: float, lost: int = -1) -> Status:

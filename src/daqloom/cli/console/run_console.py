@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
-from daqloom.cli.console.recording import recorded
+from daqloom.cli.console.recording import run_record
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
 from daqloom.control.control import Control
 from daqloom.control.counters.warnings import lost_events, unfinished_files
@@ -46,7 +46,7 @@ def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = Fa
             "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
             "follows a plan; leave them out, and break what you like by hand"
         )
-    with recorded(scenario.name) as record, run_folder(log_dir) as folder:
+    with run_record(scenario.name) as record, run_folder(log_dir) as folder:
         asyncio.run(_keep_up(scenario, folder, start, record))
 
 
