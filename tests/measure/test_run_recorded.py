@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 
@@ -79,3 +80,12 @@ def test_a_run_without_a_place_for_its_record_is_a_run(scenario_file, tmp_path):
     done = daqloom("measure", str(scenario_file), "--json")
     assert done.returncode == 0
     assert "the run is not recorded: cannot make a folder in" in done.stderr
+
+
+def test_a_run_that_never_began_leaves_no_record(scenario_file, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = daqloom("control", str(scenario_file), "--set", f"measure.port={port}")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert list((tmp_path / "runs").iterdir()) == []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from daqloom.base import lazy
@@ -12,7 +13,7 @@ from daqloom.cli.console.terminal import note
 from daqloom.results.errors import MeasureError
 
 with lazy.imports():
-    from daqloom.control.record import folders, past, summary
+    from daqloom.control.record import folders, past, record, summary
 
 
 @contextmanager
@@ -29,17 +30,16 @@ def run_record(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
         try:
             yield folder
         finally:
-            if not quiet:
+            if not (folder / record.SUMMARY).exists():  # it never began
+                shutil.rmtree(folder, ignore_errors=True)
+            elif not quiet:
                 print_summary(folder)
 
 
 def print_summary(folder: Path) -> None:
     """Print the summary of a run and the place of its record."""
-    try:
+    with suppress(MeasureError):
         run = past.read_run(folder)
-    except MeasureError:  # it never began
-        folder.rmdir() if not any(folder.iterdir()) else None
-        return
-    for sentence in summary.sentences(run.summary, run.about.began, folder.name):
-        note(sentence)
+        for sentence in summary.sentences(run.summary, run.about.began, folder.name):
+            note(sentence)
     note(f"the record is in {folder}; `daqloom runs show {folder.name}` shows it")
