@@ -29,6 +29,8 @@ with lazy.imports():
 
 ENDINGS = (".png", ".pdf", ".svg")
 MOST_EVENTS = 20
+NEAR_S = 1800.0
+"""Time around the given one for which bins of units are read."""
 DASH = "–"
 
 app = group(
@@ -177,8 +179,8 @@ def summary_row(run: past.Past) -> dict[str, str]:
     }
 
 
-def _series(run: past.Past, kind: series.Kind) -> series.Columns:
-    columns, broken = series.read_series(run.folder, kind)
+def _series(run: past.Past, kind: series.Kind, *between_s: float) -> series.Columns:
+    columns, broken = series.read_series(run.folder, kind, *between_s)
     for sentence in broken:
         note(sentence)
     return columns
@@ -216,7 +218,7 @@ def explain(
     end_s = max(found.summary.length_s, float(ends[-1]) if len(ends) else 0.0)
     at_s = past.time_of(found, at, end_s)
     events = list(past.read_events(found.folder))
-    units = _series(found, series.UNITS)
+    units = _series(found, series.UNITS, at_s - NEAR_S, at_s + NEAR_S)
     findings = record_explain.explain(found, columns, units, events, at_s)
     if json:
         rows = [

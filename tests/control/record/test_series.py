@@ -104,6 +104,15 @@ def test_merged_bins_keep_the_worst_and_weight_latencies_by_events():
     assert np.isnan(found["incomplete"]).all()
 
 
+def test_parts_outside_of_a_time_are_not_read(tmp_path):
+    folder = filled(tmp_path, RUN, 3 * 3600)
+    (folder / "run-1-0000000000.parquet").write_text("not read")
+    run, broken = read_series(tmp_path, RUN, 3700.0, 3800.0)
+    assert broken == []
+    assert run["time_s"].tolist() == list(range(3600, 7200))
+    assert len(read_series(tmp_path, RUN)[1]) == 1
+
+
 def test_a_merge_that_was_killed_doubles_nothing(tmp_path):
     folder = filled(tmp_path, RUN, 3540)
     minutes = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -7,6 +7,7 @@ second."""
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ LONGEST_NAME = 60
 """Characters of a scenario's name in an ID."""
 LONGEST_ID = 100
 ID = re.compile(r"[0-9]{8}-[0-9]{6}-[A-Za-z0-9._-]+")
+ATTEMPTS, PAUSE_S = 10, 0.02
+"""Attempts to take the lock of a folder, and the pause between them (s)."""
 HINT = "set DAQLOOM_RUNS to a folder of yours"
 
 
@@ -97,17 +100,25 @@ def locked_run_folder(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise MeasureError(f"cannot open {folder}: {reason_of(error)}; {HINT}") from None
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MeasureError(
-                f"another run control holds the folder {folder}; end that one first"
-            ) from None
-        except OSError:  # file systems without locks
-            pass
+        if not _takes(lock):
+            raise MeasureError(f"another run control holds the folder {folder}; end that one first")
         yield
     finally:
         os.close(lock)
+
+
+def _takes(lock: int) -> bool:
+    """Take a lock; return False if another process keeps it. Readers take it for microseconds."""
+    for attempt in range(ATTEMPTS):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(PAUSE_S if attempt < ATTEMPTS - 1 else 0)
+        except OSError:  # file systems without locks
+            return True
+        else:
+            return True
+    return False
 
 
 def has_control(folder: Path) -> bool:

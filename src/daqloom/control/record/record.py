@@ -214,7 +214,10 @@ class _Log:
             os.replace(self._path, self._path.with_name(OLDER))
             os.close(self._file)
             self._file = self._open()
-        self._bytes += os.write(self._file, line)
+        written = os.write(self._file, line)
+        self._bytes += written
+        if written < len(line):  # a full disk
+            self._bytes += os.write(self._file, b"\n")
 
     def close(self) -> None:
         """Close the file."""

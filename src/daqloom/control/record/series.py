@@ -308,9 +308,16 @@ def read_parts(kind: Kind, parts: Iterable[Part]) -> tuple[Columns, list[str]]:
     return concatenate(kind, tables), broken
 
 
-def read_series(folder: Path, kind: Kind) -> tuple[Columns, list[str]]:
-    """Return a series of the run in a folder, sorted by time, and a sentence for each unreadable
-    part. Raises MissingExtraError without pyarrow."""
-    columns, broken = read_parts(kind, parts_of(folder / FOLDER, kind))
+def read_series(
+    folder: Path, kind: Kind, from_s: float = 0.0, until_s: float = float("inf")
+) -> tuple[Columns, list[str]]:
+    """Return the bins of a run's series from the parts that have some between two times, sorted by
+    time, and a sentence for each unreadable part. Raises MissingExtraError without pyarrow."""
+    parts = [
+        part
+        for part in parts_of(folder / FOLDER, kind)
+        if part.begin_s <= until_s and part.begin_s + kind.levels[part.level].span_s >= from_s
+    ]
+    columns, broken = read_parts(kind, parts)
     order = np.argsort(columns["time_s"], kind="stable")
     return {name: values[order] for name, values in columns.items()}, broken
