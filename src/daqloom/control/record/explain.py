@@ -61,9 +61,9 @@ class _Sides:
         return tuple(float(how(each)) if len(each) else np.nan for each in found)  # type: ignore[return-value]
 
     def per(self, name: str, by: str) -> tuple[float, float]:
-        """Return the sums of a column divided by those of another on both sides."""
-        (a, b), (of_a, of_b) = self.each(name), self.each(by)
-        return a / of_a if of_a else 0.0, b / of_b if of_b else 0.0
+        """Return the sums of a column divided by those of another on both sides; 0 without."""
+        (a, b), (of_a, of_b) = np.nan_to_num(self.each(name)), np.nan_to_num(self.each(by))
+        return float(a / of_a) if of_a else 0.0, float(b / of_b) if of_b else 0.0
 
 
 def explain(
@@ -176,7 +176,7 @@ def _events(
 
 def _epochs(sides: _Sides) -> Iterator[Finding]:
     (first, last), (members, left) = sides.each("epoch", np.max), sides.each("members", np.max)
-    regroupings = sides.each("regroupings")[1]
+    regroupings = np.nan_to_num(sides.each("regroupings")[1])
     fewest = sides.each("members", np.min)[1]
     is_running = np.array([each == "running" for each in sides.after["phase"]], dtype=bool)
     idle_s = float(np.sum(sides.after["width_s"][~is_running]))
