@@ -132,17 +132,9 @@ class Record:
 
     def event(self, event: Mapping[str, Any], epoch: int) -> None:
         """Append the fields of a `RunEvent` to the log, at once."""
-        words = {name: str(event[name]) for name in ("about", "phase")}
-        counts = {name: event[name] for name in ("members", "lost")}
-        trouble = event["is_trouble"]
-        self.note(
-            event["time_s"] + self.offset_s,
-            event["text"],
-            **words,
-            **counts,
-            epoch=epoch,
-            trouble=trouble,
-        )
+        kept = {name: event[name] for name in ("about", "phase", "members", "lost")}
+        time_s, trouble = event["time_s"] + self.offset_s, event["is_trouble"]
+        self.note(time_s, event["text"], **kept, epoch=epoch, trouble=trouble)
 
     def note(self, time_s: float, text: str, **more: Any) -> None:
         """Append an entry at a time of the run to the log, at once."""
