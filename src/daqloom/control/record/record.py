@@ -16,11 +16,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from daqloom.base.output import write_text
+from daqloom.base.output import OutputError, write_text
 from daqloom.base.version import installed_version
 from daqloom.base.words import reason_of
 from daqloom.control.protocol.messages import Text
 from daqloom.control.protocol.states import Phase
+from daqloom.control.record.folders import HINT
 from daqloom.control.record.meter import Bin
 from daqloom.control.record.series import SeriesWriter
 
@@ -107,13 +108,16 @@ class Record:
     time of the run at time 0 of the run control."""
 
     def __init__(self, folder: Path, about: About, now_s: float = 0.0) -> None:
-        """Raise OSError if the folder cannot be written. `now_s`: time of the run control."""
+        """Raise OutputError if the folder cannot be written. `now_s`: time of the run control."""
         self.folder = folder
         self.about = about
         self.building_s = 0.0
         """Time in the phase `running`, with that before a restart of the run control."""
-        if (folder / ABOUT).exists():
+        is_known = False
+        with suppress(OSError, ValueError):
             self.about = About.model_validate_json((folder / ABOUT).read_bytes())
+            is_known = True
+        if is_known:
             with suppress(OSError, ValueError):
                 before = Summary.model_validate_json((folder / SUMMARY).read_bytes())
                 self.building_s = before.building_s
@@ -122,7 +126,11 @@ class Record:
         self.offset_s = max(0.0, datetime.now(UTC).timestamp() - self.about.began.timestamp())
         self.offset_s -= now_s
         self.failure = ""
-        self._log = _Log(folder / EVENTS)
+        try:
+            self._log = _Log(folder / EVENTS)
+        except OSError as error:
+            reason = f"cannot write the record in {folder}: {reason_of(error)}; {HINT}"
+            raise OutputError(reason) from None
         self._writer = ThreadPoolExecutor(1, "record")
         self._series: SeriesWriter | None = None
         self._pending: deque[Bin] = deque(maxlen=MOST_PENDING)
