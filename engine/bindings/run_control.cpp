@@ -9,6 +9,7 @@
 
 #include "bindings/casters.hpp"
 #include "bindings/counters.hpp"
+#include "bindings/errors.hpp"
 #include "bindings/report.hpp"
 #include "bindings/settings.hpp"
 #include "bindings/subjects.hpp"
@@ -148,6 +149,38 @@ void bind_control(nb::module_& module) {
              "code 1\".")
         .def("want", &Run::want, nb::arg("now_s"), nb::arg("goal"),
              "Input: the goal set by the operator.")
+        .def(
+            "reconfigure",
+            [](Run& run, base::Time now, const RunPlan& plan, std::uint64_t first_mep) {
+                value_of(run.reconfigure(now, plan, first_mep));
+            },
+            nb::arg("now_s"), nb::arg("plan"), nb::arg("first_mep"),
+            "Replace the plan and configure all units anew; the next epoch begins at `first_mep` "
+            "or later. Raises ValueError while data may be in flight, or for another number of "
+            "units.")
+        .def(
+            "exclude",
+            [](Run& run, base::Time now, const Members& units, bool sources) {
+                for (const UnitIndex unit : units) {
+                    known(run, unit);
+                }
+                value_of(run.exclude(now, units, sources));
+            },
+            nb::arg("now_s"), nb::arg("units"), nb::arg("sources"),
+            "Leave units out, or only their readout units, until they are included. Raises "
+            "ValueError if the others could build nothing.")
+        .def(
+            "include",
+            [](Run& run, base::Time now, const Members& units, bool sources) {
+                for (const UnitIndex unit : units) {
+                    known(run, unit);
+                }
+                run.include(now, units, sources);
+            },
+            nb::arg("now_s"), nb::arg("units"), nb::arg("sources"),
+            "Let excluded units take part again.")
+        .def("remark", &Run::remark, nb::arg("now_s"), nb::arg("text"),
+             "Logs a step of the operator's control.")
         .def("reset", of_unit(&Run::reset), nb::arg("now_s"), nb::arg("unit"),
              "Bring a unit back for the operator, whatever its state.")
         .def(
@@ -181,6 +214,8 @@ void bind_control(nb::module_& module) {
         .def_prop_ro("next_mep", &Run::next_mep,
                      "The first MEP not answered by a builder unit, as far as they have "
                      "reported.")
+        .def_prop_ro("first_free", &Run::first_free,
+                     "The first MEP that no unit has answered or can still answer.")
         .def_prop_ro("members", &Run::members, "Units of the epoch.")
         .def_prop_ro("failure", &Run::failure, "Cause of the error of the run, in one sentence.")
         .def_prop_ro("counts", &counts, "Counts over the whole run.")

@@ -26,6 +26,8 @@ class Leases {
     static constexpr std::uint64_t last_mep = (std::uint64_t{1} << 63) - 1;
 
     explicit Leases(const RunPlan& plan);
+    /// Replaces the plan, for leases from now on.
+    void follow(const RunPlan& plan) { plan_ = plan; }
 
     /// The first MEP that no unit is known to have answered.
     [[nodiscard]] std::uint64_t next_mep() const { return next_mep_; }

@@ -98,10 +98,14 @@ bool Regrouping::step_waiting(base::Time now) {
     const Roles next = roles_.among(here);
     const bool is_late = now >= deadline_;
     const auto is_at_home = [&](const UnitView& unit) {
-        return here.contains(unit.number) || !roles_.is_home(unit.number);
+        return here.contains(unit.number) || unit.is_excluded || !roles_.is_home(unit.number);
     };
+    const bool awaits_others =
+        is_reconfigured_ && std::ranges::any_of(units_, [](const UnitView& unit) {
+            return unit.standing == Standing::joining && !unit.is_excluded;
+        });
     if (std::ranges::all_of(units_, is_at_home) || (is_late && next.is_complete()) ||
-        (was_ready_ && next.is_viable())) {
+        (was_ready_ && next.is_viable() && !awaits_others)) {
         return prepare(now);
     }
     if (!is_late) {
@@ -109,7 +113,7 @@ bool Regrouping::step_waiting(base::Time now) {
     }
     std::vector<std::uint32_t> absent;
     for (const UnitView& unit : units_) {
-        if (!here.contains(unit.number)) {
+        if (!here.contains(unit.number) && !unit.is_excluded) {
             absent.push_back(unit.number.value());
         }
     }
@@ -209,6 +213,7 @@ bool Regrouping::regroup(base::Time now) {
 bool Regrouping::prepare(base::Time now) {
     broken_.clear();
     members_.clear();
+    is_reconfigured_ = false;
     const Roles next = roles_.among(available()).in(slots_);
     const Members members = next.holders();
     if (!next.is_viable()) {
@@ -398,7 +403,7 @@ std::vector<std::uint32_t> Regrouping::newcomers() const {
 Members Regrouping::available() const {
     Members found;
     for (const UnitView& unit : units_) {
-        if (unit.standing == Standing::available) {
+        if (unit.standing == Standing::available && !unit.is_excluded) {
             found.insert(unit.number);
         }
     }

@@ -29,6 +29,8 @@ class Regrouping : public RunState {
     void fail(base::Time now, const std::string& sentence);
 
     [[nodiscard]] std::vector<UnitView*> unanswered();
+    /// Units that may be members of the next epoch.
+    [[nodiscard]] Members available() const;
 
   private:
     // ---- steps: each returns whether it took a step, after which another may follow immediately
@@ -52,7 +54,6 @@ class Regrouping : public RunState {
     bool end(base::Time now);
 
     void order_members(base::Time now, const Order& order, base::Time timeout);
-    [[nodiscard]] Members available() const;
     /// Units without a role in this epoch that would have a role in the next epoch.
     [[nodiscard]] std::vector<std::uint32_t> newcomers() const;
 };

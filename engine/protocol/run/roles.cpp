@@ -31,8 +31,10 @@ bool Roles::Role::has_of_another(UnitIndex unit) const {
 Roles Roles::among(const Members& available) const {
     Roles next = *this;
     for (Role* role : {&next.readouts_, &next.builders_}) {
-        for (UnitIndex& by : role->by) {
-            by = available.contains(by) ? by : UnitIndex::none();
+        for (const UnitIndex unit : role->by.indices()) {
+            UnitIndex& by = role->by[unit];
+            const bool stays = available.contains(by) && !role->excluded.contains(unit);
+            by = stays ? by : UnitIndex::none();
         }
     }
     next.fill(available);
@@ -43,6 +45,12 @@ Roles Roles::among(const Members& available) const {
         next.fill(available);
     }
     return next;
+}
+
+Roles Roles::without(const Members& sources) const {
+    Roles other = *this;
+    other.readouts_.excluded = sources;
+    return other;
 }
 
 void Roles::fill(const Members& available) {

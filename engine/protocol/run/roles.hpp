@@ -32,6 +32,9 @@ class Roles {
     }
     [[nodiscard]] const RunSlots& slots() const { return slots_; }
 
+    /// A copy of the roles in which the readout units of these units are left out.
+    [[nodiscard]] Roles without(const Members& sources) const;
+
     /// Units with a role.
     [[nodiscard]] Members holders() const;
     /// Holders with a readout unit.
@@ -55,9 +58,10 @@ class Roles {
     struct Role {
         base::Table<UnitIndex, bool> exists;
         base::Table<UnitIndex, UnitIndex> by;
+        Members excluded = {};  ///< units whose role no unit may hold
 
         [[nodiscard]] bool is_lacking(UnitIndex unit) const {
-            return exists[unit] && by[unit] == UnitIndex::none();
+            return exists[unit] && by[unit] == UnitIndex::none() && !excluded.contains(unit);
         }
         [[nodiscard]] bool has_of_another(UnitIndex unit) const;
     };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -75,15 +76,19 @@ void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session)
         out_.emplace_back(DropConnection{number, unit.session});
     }
     unit.session = session;
-    unit.standing = Standing::joining;
     unit.state = UnitState::not_ready;
+    configure(now, unit);
+    advance(now);
+}
+
+void RunControl::configure(base::Time now, UnitView& unit) {
+    unit.standing = Standing::joining;
     unit.last_report_at = now;
     unit.join_by.reset();
     unit.returns_at.reset();
     send_order(now, unit,
-               orders::Configure{number, plan_.units, plan_.heartbeat, plan_.fault_timeout},
+               orders::Configure{unit.number, plan_.units, plan_.heartbeat, plan_.fault_timeout},
                plan_.launch_timeout);
-    advance(now);
 }
 
 std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex number,
@@ -168,6 +173,92 @@ void RunControl::reschedule(base::Time now, const RunSlots& slots, const std::st
     advance(now);
 }
 
+base::expected<void> RunControl::reconfigure(base::Time now, const RunPlan& plan,
+                                             std::uint64_t first_mep) {
+    const bool may_build = is_building(phase_) || phase_ == RunPhase::halting;
+    if (may_build || goal_ == RunGoal::ended || plan.units != plan_.units) {
+        return base::failure(
+            fmt::format("the run of {} units is {}; its units can be configured anew while it is "
+                        "stopped, and their number stays",
+                        plan_.units, name_of(phase_)));
+    }
+    note(now, "the operator configures the run anew");
+    ledger_.end(leases_.first_free(), plan.takes_turns);
+    leases_.answered(std::max(leases_.first_free(), first_mep));
+    leases_.follow(plan);
+    plan_ = plan;
+    roles_ = Roles(plan).without(excluded_sources());
+    slots_ = roles_.slots();
+    goal_ = RunGoal::ready;
+    failure_.clear();
+    troubles_ = fruitless_ = 0;
+    wait(now);
+    is_reconfigured_ = true;
+    for (UnitView& unit : units_) {
+        unit.reported_not_written = false;
+        if (unit.session != 0) {
+            configure(now, unit);
+        }
+    }
+    advance(now);
+    return {};
+}
+
+base::expected<void> RunControl::exclude(base::Time now, const Members& units, bool sources) {
+    Members left;
+    for (const UnitView& unit : units_) {
+        if (!unit.is_excluded && (sources || !units.contains(unit.number))) {
+            left.insert(unit.number);
+        }
+    }
+    Members silent = excluded_sources();
+    if (sources) {
+        silent.insert(units.begin(), units.end());
+    }
+    if (!roles_.without(silent).among(left).is_viable()) {
+        return base::failure(std::string("the other units could build no events"));
+    }
+    for (const UnitIndex unit : units) {
+        (sources ? view(unit).is_source_excluded : view(unit).is_excluded) = true;
+    }
+    regroup_if_members(now, units, "excludes", sources);
+    return {};
+}
+
+void RunControl::include(base::Time now, const Members& units, bool sources) {
+    for (const UnitIndex unit : units) {
+        (sources ? view(unit).is_source_excluded : view(unit).is_excluded) = false;
+    }
+    regroup_if_members(now, units, "includes", sources);
+}
+
+void RunControl::regroup_if_members(base::Time now, const Members& units, const char* change,
+                                    bool sources) {
+    roles_ = roles_.without(excluded_sources());
+    std::vector<std::uint32_t> numbers;
+    std::ranges::transform(units, std::back_inserter(numbers), &UnitIndex::value);
+    const std::string text =
+        fmt::format("the operator {} {}{} {}", change, sources ? "the source of " : "",
+                    numbers.size() == 1 ? "unit" : "units", fmt::join(numbers, ", "));
+    note(now, text);
+    const bool concerns =
+        std::ranges::any_of(units, [&](UnitIndex unit) { return members_.contains(unit); });
+    if (concerns && broken_.empty()) {
+        broken_ = text;
+    }
+    advance(now);
+}
+
+Members RunControl::excluded_sources() const {
+    Members found;
+    for (const UnitView& unit : units_) {
+        if (unit.is_source_excluded) {
+            found.insert(unit.number);
+        }
+    }
+    return found;
+}
+
 void RunControl::reset(base::Time now, UnitIndex number) {
     UnitView& unit = view(number);
     note(now, fmt::format("the operator resets unit {}", number.value()));
@@ -225,7 +316,7 @@ RunControl::Refusal RunControl::on_answer(base::Time now, UnitView& unit,
     }
     if (!answer.failure.empty()) {
         lose(now, unit, fmt::format("{} failed: {}", what, answer.failure));
-        if (what == "configure" && !was_ready_) {
+        if (what == "configure" && (!was_ready_ || is_reconfigured_)) {
             fail(now, fmt::format("unit {} cannot be configured: {}", unit.number.value(),
                                   answer.failure));
         }
@@ -433,7 +524,7 @@ Suspicions RunControl::suspicions_of_members() const {
 
 void RunControl::bring_back(base::Time now) {
     for (UnitView& unit : units_) {
-        if (unit.is_host_down || !unit.returns_at || now < *unit.returns_at) {
+        if (unit.is_host_down || unit.is_excluded || !unit.returns_at || now < *unit.returns_at) {
             continue;
         }
         if (unit.standing == Standing::absent && !unit.process) {

@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/expected.hpp"
 #include "base/units.hpp"
 #include "protocol/run/regrouping.hpp"
 #include "protocol/run/reports.hpp"
@@ -50,6 +52,16 @@ class RunControl : public Regrouping {
     void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
     /// The operator requests the return of a unit, in any state of the unit.
     void reset(base::Time now, UnitIndex number);
+    /// Replaces the plan by one with as many units, and configures all units anew, for the goal
+    /// `ready`. The next epoch begins at `first_mep` or later. Refused, with the reason, while data
+    /// may be in flight.
+    base::expected<void> reconfigure(base::Time now, const RunPlan& plan, std::uint64_t first_mep);
+    /// The operator excludes units, or their readout units only (`sources`): they are left out
+    /// until they are included. Refused, with the reason, if the others could build nothing.
+    base::expected<void> exclude(base::Time now, const Members& units, bool sources);
+    void include(base::Time now, const Members& units, bool sources);
+    /// Logs a step of the operator's control, such as the result of a hook.
+    void remark(base::Time now, std::string text) { note(now, std::move(text)); }
     /// Sets whether the host of a unit is down on purpose.
     void set_host_down(UnitIndex number, bool is_down) { view(number).is_host_down = is_down; }
     /// Logs a fault that is injected on purpose, or the repair of such a fault.
@@ -64,6 +76,7 @@ class RunControl : public Regrouping {
 
     Refusal on_answer(base::Time now, UnitView& unit, const reports::Answer& answer);
     Refusal on_heartbeat(base::Time now, UnitView& unit, const reports::Heartbeat& report);
+    void configure(base::Time now, UnitView& unit);
     void check_files(base::Time now, UnitView& unit);
     void renew(base::Time now, const UnitView& unit);
     void progress(base::Time now, UnitView& unit, const reports::Pulse& pulse);
@@ -76,6 +89,9 @@ class RunControl : public Regrouping {
     void on_trouble(base::Time now, const std::string& what, const Suspicions& suspicions);
     [[nodiscard]] Suspicions suspicions_of_members() const;
     void bring_back(base::Time now);
+    /// Begins a new epoch after a change of what the operator excludes.
+    void regroup_if_members(base::Time now, const Members& units, const char* change, bool sources);
+    [[nodiscard]] Members excluded_sources() const;
 };
 
 }  // namespace daqloom::protocol

@@ -39,6 +39,8 @@ class RunState {
     [[nodiscard]] std::uint64_t first_mep() const { return first_mep_; }
     /// The first MEP not answered by a builder unit, according to the reports.
     [[nodiscard]] std::uint64_t next_mep() const { return leases_.next_mep(); }
+    /// The first MEP that no unit has answered or can still answer.
+    [[nodiscard]] std::uint64_t first_free() const { return leases_.first_free(); }
     [[nodiscard]] const Members& members() const { return members_; }
     /// The roles of the last epoch that was prepared.
     [[nodiscard]] const Roles& roles() const { return roles_; }
@@ -90,7 +92,8 @@ class RunState {
     /// Why the members have to regroup; empty: no need.
     std::string broken_;
     bool was_ready_ = false;
-    base::Time deadline_;  ///< end of the phase
+    bool is_reconfigured_ = false;  ///< units have new configurations, and no epoch yet
+    base::Time deadline_;           ///< end of the phase
     base::Time finish_by_ = base::Time::zero();
     base::Time ticked_at_ = base::Time::zero();
     base::Time running_since_ = base::Time::zero();

@@ -33,7 +33,9 @@ struct UnitView {
         (bool, process,
          "Whether its process was started by the run control and is not known to have ended."),
         (Tally, tally, "Sums of the unit's counters."),
-        (std::string, reason, "Reason of the loss."))
+        (std::string, reason, "Reason of the loss."),
+        (bool, is_excluded, "Whether the operator has excluded the unit."),
+        (bool, is_source_excluded, "Whether the operator has excluded its readout unit."))
     std::optional<base::Time> join_by = std::nullopt;
     std::optional<PendingOrder> pending = std::nullopt;
     base::Time last_report_at = base::Time::zero();

@@ -48,10 +48,17 @@ Balance& Balance::operator+=(const Balance& other) {
     return *this;
 }
 
+void Ledger::end(std::uint64_t end, bool takes_turns) {
+    takes_turns_ = takes_turns;
+    if (!epochs_.empty()) {
+        epochs_.back().end = epochs_.back().end.value_or(end);
+    }
+}
+
 void Ledger::begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builders,
                    const Totals& totals) {
     if (!epochs_.empty()) {
-        epochs_.back().end = first_mep;
+        epochs_.back().end = epochs_.back().end.value_or(first_mep);
     }
     ByUnit before;
     for (const UnitIndex unit : builders) {
@@ -68,7 +75,7 @@ void Ledger::begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builde
         }
     }
     std::erase_if(epochs_, [](const Epoch& epoch) { return epoch.is_closed(); });
-    epochs_.push_back({first_mep, builders, std::move(before)});
+    epochs_.push_back({first_mep, takes_turns_, builders, std::move(before)});
 }
 
 Balance Ledger::balance(std::uint64_t next_mep, const Totals& totals) const {
@@ -88,7 +95,7 @@ Balance Ledger::ended(const Totals& totals) const {
 }
 
 Balance Ledger::balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
-                                  const Totals& totals) const {
+                                  const Totals& totals) {
     ByUnit counted = epoch.counted;
     for (const auto& [unit, before] : epoch.before) {
         if (!counted.contains(unit)) {
@@ -98,11 +105,10 @@ Balance Ledger::balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
     return balance_of(epoch, next_mep, counted);
 }
 
-Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep,
-                           const ByUnit& counted) const {
+Balance Ledger::balance_of(const Epoch& epoch, std::uint64_t next_mep, const ByUnit& counted) {
     const auto meps = static_cast<std::int64_t>(epoch.end.value_or(next_mep) - epoch.first);
     Balance found;
-    if (!takes_turns_) {
+    if (!epoch.takes_turns) {
         MepCounts all;
         for (const auto& [unit, count] : counted) {
             all += count;

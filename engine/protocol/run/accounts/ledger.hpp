@@ -53,6 +53,10 @@ class Ledger {
     /// takes_turns: see RunPlan.
     explicit Ledger(bool takes_turns) : takes_turns_(takes_turns) {}
 
+    /// Ends the last epoch before `end`: the next one need not begin there. `takes_turns`: see
+    /// RunPlan; for epochs from now on.
+    void end(std::uint64_t end, bool takes_turns);
+
     /// Begins an epoch at `first_mep`. `builders`: its builder units in the order of their turns;
     /// their counts until now belong to earlier epochs.
     void begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builders,
@@ -68,6 +72,7 @@ class Ledger {
 
     struct Epoch {
         std::uint64_t first = 0;
+        bool takes_turns = true;
         std::vector<UnitIndex> builders;
         ByUnit before;
         std::optional<std::uint64_t> end = std::nullopt;
@@ -76,10 +81,10 @@ class Ledger {
         [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
     };
 
-    [[nodiscard]] Balance balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
-                                            const Totals& totals) const;
-    [[nodiscard]] Balance balance_of(const Epoch& epoch, std::uint64_t next_mep,
-                                     const ByUnit& counted) const;
+    [[nodiscard]] static Balance balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
+                                                   const Totals& totals);
+    [[nodiscard]] static Balance balance_of(const Epoch& epoch, std::uint64_t next_mep,
+                                            const ByUnit& counted);
 
     bool takes_turns_;
     /// Epochs about which a unit may still report. The last of them has no end yet.
