@@ -93,7 +93,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("results", "faults/statistics"),
     ("analyse", "faults/costs", "machine", "simulate"),
     ("analyse/fabric", "control/protocol", "device"),
-    ("control/calls", "control/counters"),
+    ("control/calls", "control/counters", "control/hooks"),
     ("control/record",),
     ("control",),
     ("lab",),

@@ -73,12 +73,15 @@ control = group(
     help="""Run an event builder and control it.
 
     `daqloom control SCENARIO` starts the units, shows their status and accepts commands: configure,
-    start, stop, reset N, status, exit. The commands below do the same from another terminal.
+    start, stop, reset N, include N, exclude N, status, exit. The commands below do the same from
+    another terminal.
 
     \b
     Examples:
       daqloom control lhcb-10-percent
       daqloom control status
+      daqloom control configure --set event.rate="20 kHz" --wait
+      daqloom control exclude 3 5
       daqloom control reset 3 --address 127.0.0.1:41537
       daqloom control certificates certs --host daq1.site.org
       daqloom control stop --address daq1.site.org:41537 --certificates certs
@@ -284,15 +287,27 @@ def up(
     set_: Set = None,
     start: Annotated[bool, flag("Build events as soon as all units are ready.", "--start")] = False,
     log_dir: LogDir = None,
+    hooks: Annotated[
+        Path | None,
+        option("FILE", "TOML file of hooks: programs that run at transitions.", "--hooks"),
+    ] = None,
+    run_numbers: Annotated[
+        Path | None,
+        option("FILE", "File with the last run number; by default one for all your runs."),
+    ] = None,
 ) -> None:
     """Start the units of a scenario and control them from this terminal.
 
     A terminal shows a live table; commands are typed below it: configure, start, stop, reset N,
-    status, exit. Without a terminal, commands are read from standard input, one a line, and events
-    are printed; the end of the input has no effect.
+    include N, exclude N, status, exit. Without a terminal, commands are read from standard input,
+    one a line, and events are printed; the end of the input has no effect.
     """
     run_console.keep_up(
-        check.check_measurable(load(scenario, set_ or ()).scenario), log_dir=log_dir, start=start
+        check.check_measurable(load(scenario, set_ or ()).scenario),
+        log_dir=log_dir,
+        start=start,
+        hooks=hooks,
+        run_numbers=run_numbers,
     )
 
 
@@ -311,14 +326,33 @@ def status(
         fail("--watch shows a table; without it, --json prints the status once", BAD_INPUT)
     if watch:
         _follow(address, certificates)
-    _steer("status", address, certificates, json=json)
+    _steer({"command": "status"}, address, certificates, json=json)
 
 
 TRANSITIONS: dict[Transition, str] = {
-    "configure": "Connect the units: not_ready → ready. After an error this tries again.",
     "start": "Build events: ready → running.",
     "stop": "Finish events in flight: running → ready.",
 }
+
+
+@control.command("configure", saved=STAYS)
+def configure_(
+    set_: Annotated[
+        list[str] | None,
+        option("KEY=VALUE", "New value of a key of the scenario; may be repeated.", "--set"),
+    ] = None,
+    address: Address = None,
+    certificates: Certificates = None,
+    wait: Wait = False,
+    timeout: Timeout = 60.0,
+) -> None:
+    """Connect the units: not_ready → ready. After an error this tries again.
+
+    With --set the units get new values first, without new processes: such as another rate, packing,
+    buffer or barrier. A key that needs new processes is refused.
+    """
+    request = {"command": "configure", "settings": tuple(set_ or ())}
+    _steer(request, address, certificates, wait_s=timeout if wait else None)
 
 
 def _transition(command: Transition) -> Callable[..., None]:
@@ -328,7 +362,7 @@ def _transition(command: Transition) -> Callable[..., None]:
         wait: Wait = False,
         timeout: Timeout = 60.0,
     ) -> None:
-        _steer(command, address, certificates, wait_s=timeout if wait else None)
+        _steer({"command": command}, address, certificates, wait_s=timeout if wait else None)
 
     return steer
 
@@ -344,13 +378,39 @@ def reset(
     certificates: Certificates = None,
 ) -> None:
     """Restart or reset one unit in any state; the others continue."""
-    _steer("reset", address, certificates, unit)
+    _steer({"command": "reset", "unit": unit}, address, certificates)
+
+
+Units = Annotated[list[int], argument("N…", "The units, from 0.", min=0, max=8191)]
+Sources = Annotated[
+    bool, flag("Only the readout units of these units; they still build.", "--sources")
+]
+
+
+def _selection(command: str) -> Callable[..., None]:
+    def steer(
+        units: Units,
+        sources: Sources = False,
+        address: Address = None,
+        certificates: Certificates = None,
+    ) -> None:
+        fields = {"command": command, "units": tuple(units), "sources": sources}
+        _steer(fields, address, certificates)
+
+    return steer
+
+
+for _selects, _help in {
+    "exclude": "Leave units out of the run until they are included; the others continue.",
+    "include": "Let excluded units take part again.",
+}.items():
+    control.command(_selects, saved=STAYS, help=_help)(_selection(_selects))
 
 
 @control.command("exit", saved=STAYS)
 def exit_(address: Address = None, certificates: Certificates = None) -> None:
     """End a run and all its processes."""
-    _steer("exit", address, certificates)
+    _steer({"command": "exit"}, address, certificates)
 
 
 @control.command(saved=STAYS)
@@ -409,21 +469,22 @@ def certificates_(
 
 
 def _steer(
-    command: Transition | Literal["status", "reset", "exit"],
+    fields: Mapping[str, Any],
     address: str | None,
     certificates: Path | None,
-    unit: int | None = None,
     *,
     json: bool = False,
     wait_s: float | None = None,
 ) -> None:
-    if unit is not None and not 0 <= unit < 8192:
+    if (unit := fields.get("unit")) is not None and not 0 <= unit < 8192:
         raise MeasureError(f"there is no unit {unit}; units are numbered from 0")
-    request = control_status.Request(command=command, unit=unit)
+    request = control_status.Request(**fields)
     if wait_s is None:
         answer = control_status.steer(request, address, certificates)
     else:
         answer = control_status.steer_until(request, address, certificates, wait_s)
+    if request.command != "status" and answer.refusal:
+        raise MeasureError(answer.refusal)
     if json:
         print(answer.model_dump_json(indent=2))
     else:
@@ -466,6 +527,7 @@ def unit(
     ] = 10.0,
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
+    stay: Annotated[bool, typer.Option("--stay", hidden=True)] = False,
 ) -> None:
     """Run one unit. Usually the run control starts units.
 
@@ -485,4 +547,5 @@ def unit(
         parent=parent,
         while_input=while_input,
         patience_s=patience,
+        stays=stay,
     )

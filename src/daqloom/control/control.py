@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Self
 
 from daqloom._engine import (
-    Counters,
     DropConnection,
     KillProcess,
     LaunchProcess,
@@ -49,6 +48,7 @@ from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums
 from daqloom.control.run_log import About, RunEvent, log_entry
 from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
+from daqloom.control.steering import Steering, SteeringOptions
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
 from daqloom.machine.machine import Machine
@@ -57,13 +57,6 @@ from daqloom.results.errors import MeasureError
 
 TICKS_PER_HEARTBEAT = 2
 _EVERYWHERE = ("0.0.0.0", "::")
-GOALS = {
-    "configure": Goal.READY,
-    "start": Goal.RUNNING,
-    "stop": Goal.READY,
-    "exit": Goal.ENDED,
-}
-"""Goals of an operator's requests."""
 
 
 @dataclass
@@ -76,13 +69,13 @@ class _Peer:
     pid: int
 
 
-class Control:
+class Control(Steering):
     """A run: an asynchronous context with the run's processes.
 
     It also listens at `socket_file`, if given. `on_event` is called with each entry of the run's
     log, `on_count` with each unit that has reported its counters. Raises MeasureError on entering
-    if it cannot listen. `record` receives series, events and the summary of the run, in which a MEP
-    has `packing` events and `sink` is the scenario's measure.sink."""
+    if it cannot listen. `record` receives series, events and the summary of the run; `sink` is
+    the scenario's measure.sink."""
 
     def __init__(
         self,
@@ -94,14 +87,16 @@ class Control:
         bind: str = "127.0.0.1",
         port: int = 0,
         socket_file: Path | None = None,
+        token: bytes = b"",
         certificates: Certificates | None = None,
         on_event: Callable[[RunEvent], None] | None = None,
         on_count: Callable[[int], None] | None = None,
         record: Record | None = None,
-        packing: int = 1,
         sink: str = "",
+        steering: SteeringOptions | None = None,
     ) -> None:
-        self.token = secrets.token_bytes(16)
+        super().__init__(steering or SteeringOptions())
+        self.token = token or secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
         """Secret of operators on loopback."""
         self.address = ""
@@ -114,7 +109,7 @@ class Control:
         """Wall-clock time of the start (since 1970)."""
         self.plan = plan
         self.run = RunControl(plan.rules)
-        self._name = name
+        self.name = name
         self._launcher = launcher
         self._bind, self._port = bind, port
         self._certificates = certificates
@@ -123,8 +118,8 @@ class Control:
         self.record = record
         self.ending = "ended"
         """State of the run in its summary, once it is over."""
-        self._packing, self._sink = packing, sink
-        self.meter = Meter(self.run, packing)
+        self._sink = sink
+        self.meter = Meter(self.run, plan.packing)
         self.events: list[RunEvent] = []
         """Log of the run."""
         self._peers: dict[int, _Peer] = {}
@@ -172,6 +167,7 @@ class Control:
                 ended = self.until(lambda: self.run.phase is Phase.ENDED)
                 await asyncio.wait_for(ended, timeout_s)
         finally:
+            await self.end_hooks(at_once=kind is asyncio.CancelledError)
             if self._clock:
                 self._clock.cancel()
             await self._service.close()
@@ -192,7 +188,8 @@ class Control:
         return sums(
             self.run,
             ((each.time_s + offset_s, each.text) for each in losses),
-            packing=self._packing,
+            parts=self.parts(has_ended=state != "running"),
+            number=self.plan.run_number or None,
             sink=self._sink,
             state=state,
             length_s=self.now_s() + offset_s,
@@ -203,21 +200,16 @@ class Control:
         """Publish the run for operators of this machine; yield the file for the token of units."""
         return publish(self.address, self.steering, self.token, certificates=self._certificates)
 
+    @property
+    def units_address(self) -> str:
+        """Address at which units find the run control."""
+        return self._socket or self.address
+
     def now_s(self) -> float:
         """Return the time of the run control (s)."""
         return time.monotonic() - self._began_s
 
     # ---- the operator ------------------------------------------------------------------------
-
-    def want(self, goal: Goal) -> None:
-        """Set the goal of the run."""
-        self.run.want(self.now_s(), goal)
-        self._act()
-
-    def reset(self, unit: int) -> None:
-        """Bring a unit back."""
-        self.run.reset(self.now_s(), unit)
-        self._act()
 
     def log_injection(self, text: str) -> None:
         """Log the begin or end of an injected fault."""
@@ -247,10 +239,6 @@ class Control:
         ]
         return sentence + (f" (last lines: {' | '.join(lines[:6])})" if lines else "")
 
-    def totals(self) -> dict[int, Counters]:
-        """Return the counters of each unit until now."""
-        return {unit.number: unit.tally.totals for unit in self.run.units}
-
     def status(self) -> Status:
         """Return the state of the run and of all its units."""
         run, members = self.run, self.run.members
@@ -258,10 +246,11 @@ class Control:
         return Status(
             began_s=self.record.about.began.timestamp() if self.record else self.began_ns / 1e9,
             record=str(self.record.folder) if self.record else "",
+            number=self.plan.run_number or None,
             rates=rates,
             lost=self.summary().lost,
             run=self.plan.run,
-            scenario=self._name,
+            scenario=self.name,
             time_s=self.now_s(),
             phase=run.phase,
             goal=run.goal,
@@ -274,6 +263,9 @@ class Control:
             ),
             events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS:]),
             counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
+            requests=self.requests,
+            refusal=self.refusal,
+            pending=self.pending,
         )
 
     def steer(self, body: bytes) -> bytes:
@@ -282,10 +274,8 @@ class Control:
 
     def obey(self, request: Request) -> Status:
         """Carry out a request of an operator."""
-        if goal := GOALS.get(request.command):
-            self.want(goal)
-        elif request.unit is not None and request.unit < self.plan.rules.units:
-            self.reset(request.unit)
+        if request.command != "status":
+            self.change(request)
         return self.status()
 
     # ---- units -------------------------------------------------------------------------------
@@ -383,7 +373,7 @@ class Control:
     def _act(self) -> None:
         outputs = self.run.take()
         if launched := [output.unit for output in outputs if isinstance(output, LaunchProcess)]:
-            for task in self._launcher.tasks(launched, self._socket or self.address):
+            for task in self._launcher.tasks(launched, self.units_address):
                 self.processes.start(task)
         for output in outputs:
             match output:
@@ -396,11 +386,13 @@ class Control:
                     self._put(unit, self.run.unit(unit).session, None)
                 case KillProcess(unit=unit):
                     self.processes.kill(unit)
-        for event in self.run.events_from(len(self.events)):
+        first = len(self.events)
+        for event in self.run.events_from(first):
             self.events.append(log_entry(event, Machine()))
             if self.record:
                 self.record.event(vars(self.events[-1]), self.run.epoch)
             self._on_event(self.events[-1])
+        self.observe(self.events[first:])
         self._changed.set()
 
     def _put(self, unit: int, session: int, order: Message | None) -> None:
@@ -417,6 +409,8 @@ class Control:
             member=is_member,
             host=peer.host if peer else "",
             pid=peer.pid if peer else 0,
+            is_excluded=unit.is_excluded,
+            is_source_excluded=unit.is_source_excluded,
             reason=unit.reason[:1000],
             counters=unit.tally.totals.numbers,
             rates=rates,

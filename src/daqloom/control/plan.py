@@ -8,3 +8,7 @@ class Plan(Setup, arbitrary_types_allowed=True):
     """Setup of the units of a run, and the parameters of its run control."""
 
     rules: RunPlan
+    packing: int = 1
+    """Events of a MEP."""
+    run_number: int = 0
+    """Number of the last run that was started; 0: none."""

@@ -7,13 +7,22 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from daqloom.control.calls.operator import ask
-from daqloom.control.protocol.messages import Count, Counting, Message, Text, UnitNumber, read
+from daqloom.control.protocol.messages import (
+    Count,
+    Counting,
+    Message,
+    Text,
+    UnitNumber,
+    UnitNumbers,
+    read,
+)
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
 from daqloom.results.errors import MeasureError
 
 MOST_EVENTS = 100
 """Log entries in a status."""
-LARGEST_REQUEST_BYTES = 4096
+LARGEST_REQUEST_BYTES = 128 * 1024
+MOST_SETTINGS = 100
 POLL_S = 0.1
 REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
 """Phase that a request leads to."""
@@ -22,14 +31,24 @@ REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY
 class Request(Message):
     """Request of an operator."""
 
-    command: Literal["status", "configure", "start", "stop", "reset", "exit"]
+    command: Literal["status", "configure", "start", "stop", "reset", "exit", "include", "exclude"]
     unit: UnitNumber | None = None
     """Unit to reset."""
+    units: UnitNumbers = ()
+    """Units to include or exclude."""
+    sources: bool = False
+    """Whether only the readout units of these units are included or excluded."""
+    settings: Annotated[tuple[Text, ...], Field(max_length=MOST_SETTINGS)] = ()
+    """New values with which to configure, `KEY=VALUE` of the scenario."""
 
     @model_validator(mode="after")
-    def _reset_names_a_unit(self) -> Self:
+    def _has_its_fields(self) -> Self:
         if (self.command == "reset") != (self.unit is not None):
             raise ValueError("reset has to name a unit, and no other request may")
+        if (self.command in ("include", "exclude")) != bool(self.units):
+            raise ValueError("include and exclude have to name units, and no other request may")
+        if (self.sources and not self.units) or (self.settings and self.command != "configure"):
+            raise ValueError("sources are of include and exclude, and settings of configure")
         return self
 
 
@@ -49,6 +68,9 @@ class UnitStatus(Counting):
     member: bool
     host: Text = ""
     pid: Count = 0
+    is_excluded: bool = False
+    is_source_excluded: bool = False
+    """Whether the operator has excluded the unit, or only its readout unit."""
     reason: Text = ""
     """Reason of the last loss."""
     rates: Rates = Field(default_factory=dict)
@@ -66,7 +88,7 @@ class Status(Message):
     record: Text = ""
     """Folder of the record."""
     number: Count | None = None
-    """Run number, if the experiment counts its runs."""
+    """Number of the last run that was started; None before the first."""
     rates: Rates = Field(default_factory=dict)
     lost: Annotated[dict[Text, Count], Field(max_length=20)] = Field(default_factory=dict)
     """Lost events since the start, by cause."""
@@ -79,6 +101,12 @@ class Status(Message):
     events: tuple[tuple[float, str], ...]
     """Last entries of the log: time (s), text."""
     counts: Annotated[dict[str, int], Field(max_length=100)]
+    requests: Count = 0
+    """Number of requests that change the run."""
+    refusal: Text = ""
+    """Reason why the last of these was refused; empty if it was not."""
+    pending: Text = ""
+    """Transition that waits for its hooks or its new setup; empty: none."""
 
 
 _REQUEST = TypeAdapter(Request)
@@ -99,12 +127,19 @@ def steer_until(
     request: Request, address: str | None, certificates: Path | None, timeout_s: float
 ) -> Status:
     """Request a goal of the run control, and return its status when the run has reached it. Raises
-    MeasureError if it does not within `timeout_s`."""
+    MeasureError if it refuses, or does not reach it within `timeout_s`."""
     ends_s, target = time.monotonic() + timeout_s, REACHED[request.command]
     now = steer(request, address, certificates)
-    goal = now.goal
-    while now.phase is not target:
-        if now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED) or now.goal is not goal:
+    goal, number = None, now.requests
+    while True:
+        if now.refusal and now.requests == number:
+            raise MeasureError(now.refusal)
+        if not now.pending:
+            goal = goal or now.goal
+            if now.phase is target:
+                return now
+        is_over = now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED)
+        if not now.pending and (is_over or now.goal is not goal):
             why = now.failure or f"its goal is {now.goal} by now"
             raise MeasureError(f"the run is {now.phase} and will not be {target}: {why}")
         if (left_s := ends_s - time.monotonic()) <= 0:
@@ -114,4 +149,3 @@ def steer_until(
             )
         time.sleep(min(POLL_S, left_s))
         now = steer(Request(command="status"), address, certificates)
-    return now

@@ -31,6 +31,7 @@ from daqloom.control.protocol.messages import (
     Message,
     Renew,
     Reset,
+    Start,
     Trace,
     read_order,
 )
@@ -69,6 +70,7 @@ class Unit:
         self._node: LiveNode | None = None
         self._configuration: Configure | None = None
         self._exporter: Exporter | None = None
+        self._run_number = 0
         self._clock = clock
 
     def obey(self, order: AnyOrder) -> UnitAnswer:
@@ -77,6 +79,8 @@ class Unit:
         try:
             if isinstance(order, Configure | Reset | Exit):
                 self.shut()
+            if isinstance(order, Start):
+                self._run_number = order.run_number
             answer = process.on_order(self._clock(), order.order, wire.record(order), self._node)
             while answer is None:
                 answer = process.on_drain(self._clock(), self._node)
@@ -144,7 +148,12 @@ class Unit:
         if self._exporter:
             self._exporter.close()
         self._exporter = exporter(
-            order.scenario, order.unit, order.run, self.control, self._counters
+            order.scenario,
+            order.unit,
+            order.run,
+            self.control,
+            self._counters,
+            lambda: self._run_number,
         )
 
     def _counters(self) -> Counters:
@@ -162,10 +171,11 @@ def serve(
     number: int | None = None,
     certificates: Certificates | None = None,
     patience_s: float = 10.0,
+    stays: bool = False,
 ) -> None:
-    """Serve the run control at `control` (host:port) until it orders to exit. Ends by itself when
-    the run control cannot be reached for `patience_s`. Raises MeasureError where the run control
-    refuses this unit or does not answer."""
+    """Serve the run control at `control` (host:port) until it orders to exit, or, if `stays`, also
+    the run controls that follow it. Ends by itself when none can be reached for `patience_s`.
+    Raises MeasureError where the run control refuses this unit or does not answer."""
     unit = Unit(token, make_node, control)
     answered_s, joined = time.monotonic(), False
     with closing(unit):
@@ -175,7 +185,7 @@ def serve(
                     end = _session(connection, unit, number, patience_s)
             finally:
                 unit.shut()
-            if end.over:
+            if end.over and not stays:
                 return
             if end.refusal and not (joined and end.refusal == OCCUPIED):
                 raise MeasureError(f"the run control at {control} refuses this unit: {end.refusal}")

@@ -29,9 +29,11 @@ def run_unit(
     parent: int | None = None,
     while_input: bool = False,
     patience_s: float = 10.0,
+    stays: bool = False,
 ) -> None:
     """Serve the run control at `control` until it orders to exit. Raises MeasureError. `parent`: a
-    process with which this one ends. `while_input`: it ends when standard input does."""
+    process with which this one ends. `while_input`: it ends when standard input does. `stays`:
+    see `serve`."""
     if parent is not None:
         end_with_parent(parent)
     token = read_token(os.environ, token_file)
@@ -44,6 +46,7 @@ def run_unit(
         number=unit if unit is not None else rank(os.environ),
         certificates=read_certificates(certificates, "unit") if certificates else None,
         patience_s=patience_s,
+        stays=stays,
     )
 
 

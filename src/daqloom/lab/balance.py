@@ -43,6 +43,11 @@ class Balance:
     unaccounted: int
     """Packets of unknown fate; a value other than 0 is a fault of the laboratory."""
 
+    def since(self, before: "Balance") -> "Balance":
+        """Return the fates of the packets since an earlier balance."""
+        in_hosts = {place: n - before.in_hosts.get(place, 0) for place, n in self.in_hosts.items()}
+        return Balance(in_hosts, max(0, self.unaccounted - before.unaccounted))
+
 
 def devices(text: str) -> dict[str, Device]:
     """Return the devices in the text of /proc/net/dev."""

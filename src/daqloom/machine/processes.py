@@ -50,8 +50,7 @@ class Processes:
         """Return the CPU time of the unit's process (s); None if it has no process."""
         for process, units in self._running.items():
             if units == (unit,):
-                with suppress(OSError):  # the process has ended
-                    return time.clock_gettime(~process.pid << 3 | _CPUCLOCK_SCHED)
+                return cpu_time_s(process.pid)
         return None
 
     async def end(self) -> None:
@@ -63,7 +62,7 @@ class Processes:
 
     def log(self, unit: int) -> Path:
         """Return the path of the file with the unit's output."""
-        return self._folder / f"unit-{unit}.log"
+        return log_file(self._folder, unit)
 
     def last_lines(self, unit: int, count: int = 5) -> list[str]:
         """Return the last lines of the unit's output."""
@@ -100,6 +99,18 @@ class Processes:
         process.stdin.close()
         del self._running[process]
         self._on_exit(task.units, _how(code))
+
+
+def log_file(folder: Path, unit: int) -> Path:
+    """Return the path of the file with a unit's output."""
+    return folder / f"unit-{unit}.log"
+
+
+def cpu_time_s(process: int) -> float | None:
+    """Return the CPU time of a process (s); None if it has ended."""
+    with suppress(OSError):
+        return time.clock_gettime(~process << 3 | _CPUCLOCK_SCHED)
+    return None
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -14,6 +14,7 @@ from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
 from daqloom.control.record.record import About, Record
 from daqloom.control.run_log import RunEvent
+from daqloom.control.steering import SteeringOptions
 from daqloom.deployment.scenarios import override
 from daqloom.machine.doctor import Needs
 from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
@@ -84,9 +85,10 @@ def measurement_plan(
     )
 
 
-def plan_of(scenario: Scenario, **traces: int) -> Plan:
-    """Return the run control's plan; `traces`: see `Setup`. Raises ScenarioError for a
-    configuration that units would refuse."""
+def plan_of(scenario: Scenario, *, launches: bool = True, **traces: int) -> Plan:
+    """Return the run control's plan; `launches`: whether it starts the units, unless the scenario
+    has them started by hand; `traces`: see `Setup`. Raises ScenarioError for a configuration that
+    units would refuse."""
     check_live(scenario)
     measure = scenario.measure
     where = places(scenario)
@@ -95,12 +97,18 @@ def plan_of(scenario: Scenario, **traces: int) -> Plan:
         units=where.units,
         finish_timeout_s=FINISH_S if measure.sink == "file" else 0.0,
         stops_when_unwritable=measure.when_unwritable == "stop",
-        launches=measure.launch != "by-hand",
+        launches=launches and measure.launch != "by-hand",
         slots=slots_of_run(scenario, where),
         takes_turns=scenario.protocol.has_phases,
     )
     document = scenario.model_dump(mode="json", exclude_unset=True)
-    return Plan(run=secrets.token_hex(4), rules=rules, scenario=document, **traces)
+    return Plan(
+        run=secrets.token_hex(4),
+        rules=rules,
+        packing=scenario.packing,
+        scenario=document,
+        **traces,
+    )
 
 
 def launcher_of(scenario: Scenario) -> Launcher:
@@ -148,12 +156,21 @@ def control_of(
     trace_arrivals: int = 0,
     record: Path | None = None,
     method: str = "control",
+    steering: SteeringOptions | None = None,
+    port: int | None = None,
+    token: bytes = b"",
 ) -> Control:
-    """Return the run control of a scenario, a context that is not yet entered. `record`: folder of
-    the run, for the record of the command `method`. Raises ScenarioError, MeasureError for limits
-    of this machine, and OutputError if the folder cannot be written."""
+    """Return the run control of a scenario, a context that is not yet entered. `launcher`: its own
+    units have the given `token`, and find it at `port`. `record`: folder of the run, for the record
+    of the command `method`. Raises ScenarioError, MeasureError for limits of this machine, and
+    OutputError if the folder cannot be written."""
     measure = scenario.measure
-    plan = plan_of(scenario, trace_stages=trace_stages, trace_arrivals=trace_arrivals)
+    plan = plan_of(
+        scenario,
+        launches=not isinstance(launcher, ByHand),
+        trace_stages=trace_stages,
+        trace_arrivals=trace_arrivals,
+    )
     units = plan.rules.units
     check_open_files(files_of_a_control(units), f"the run control of {units} units")
     if measure.launch == "local":
@@ -174,14 +191,15 @@ def control_of(
         folder=folder,
         name=scenario.name,
         bind=measure.bind,
-        port=measure.port,
+        port=measure.port if port is None else port,
+        token=token,
         socket_file=socket_file,
         certificates=read_certificates(Path(own), "control") if own else None,
         on_event=on_event,
         on_count=on_count,
         record=Record(record, about) if record else None,
-        packing=scenario.packing,
         sink=measure.sink,
+        steering=steering,
     )
 
 

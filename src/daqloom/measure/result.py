@@ -36,6 +36,7 @@ from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.result import Watch
 from daqloom.lab.validity import evidence_of, judge
+from daqloom.measure.bench import Bench
 from daqloom.measure.inject import Injector
 from daqloom.measure.plan import MeasurementPlan
 from daqloom.measure.recorder import Recorder, members
@@ -68,7 +69,9 @@ class Record:
     wall_began_s: float
     """Begin of the measurement, including the setup of its network (`time.perf_counter`)."""
     cpu_began_s: float
-    """CPU time of children that ended before the measurement (s)."""
+    """CPU time before the measurement, of ended children and of kept units (s)."""
+    bench: Bench | None = None
+    """Units and network that are kept for further measurements."""
     began_s: float = 0.0
     """Time when all units first built events."""
     ended_s: float = 0.0
@@ -85,6 +88,8 @@ def measured_result(record: Record, scenario_hash: str) -> Result:
     """Return the result of a run. Raises MeasureError if this machine was too busy for it."""
     scenario, control = record.plan.scenario, record.control
     counted = difference(record.readings[0], record.readings[-1])
+    bench = record.bench
+    peak_rss_bytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     found = _metrics(record, counted)
     result = Result(
         scenario=scenario.name,
@@ -99,9 +104,9 @@ def measured_result(record: Record, scenario_hash: str) -> Result:
         metrics=found,
         engine={
             "wall_s": time.perf_counter() - record.wall_began_s,
-            "cpu_s": children_s() - record.cpu_began_s,
+            "cpu_s": children_s() + (bench.cpu_s() if bench else 0.0) - record.cpu_began_s,
             "measured_s": window_s(counted),
-            "peak_rss_bytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
+            "peak_rss_bytes": bench.peak_rss_bytes() if bench else peak_rss_bytes,
             "units": control.run.plan.units,
             "cores": len(os.sched_getaffinity(0)),
         },

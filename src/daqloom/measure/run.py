@@ -17,12 +17,14 @@ from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
 from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
-from daqloom.lab.balance import settle
+from daqloom.lab.balance import Balance, settle
 from daqloom.lab.laboratory import Laboratory
 from daqloom.lab.network import lab_network
 from daqloom.lab.result import Watch, balance_metrics
-from daqloom.machine.launch import Launcher
+from daqloom.machine.addresses import split_address
+from daqloom.machine.launch import ByHand, Launcher
 from daqloom.machine.namespaces import Namespaces, tools_of
+from daqloom.measure.bench import Bench, bench_for
 from daqloom.measure.configure import places
 from daqloom.measure.inject import Injector
 from daqloom.measure.plan import MeasurementPlan, control_of, measurement_plan
@@ -94,8 +96,11 @@ def measure(
     plan = measurement_plan(
         scenario, seed=seed, launcher=launcher, traced=traced, arrivals=arrivals is not None
     )
-    with run_folder(log_dir) as folder:
-        found = _in_own_loop(_Run(plan, folder, progress, on_event, record).record())
+    kept = launcher is None and log_dir is None
+    with ExitStack() as stack:
+        bench = stack.enter_context(bench_for(plan.scenario)) if kept else None
+        folder = bench.folder if bench else stack.enter_context(run_folder(log_dir))
+        found = _in_own_loop(_Run(plan, folder, progress, on_event, record, bench).record())
         if found is None:
             raise StoppedError("interrupted before the end of the warm-up; there is no result")
         result = measured_result(found, scenario.hash())
@@ -130,8 +135,10 @@ class _Run:
         progress: Callable[[Progress], None] | None,
         on_event: Callable[[RunEvent], None] | None,
         run_folder: Path | None,
+        bench: Bench | None = None,
     ) -> None:
-        self._run_folder = run_folder
+        self._run_folder, self._bench = run_folder, bench
+        self._before: Balance | None = None
         self._plan, self._measure, self._folder = plan, plan.scenario.measure, folder
         self._progress = progress or (lambda _: None)
         self._on_event = on_event or (lambda _: None)
@@ -143,6 +150,8 @@ class _Run:
         with stopped_by_signals() as self._stop, ExitStack() as stack:
             self._record = record = self._set_up(stack)
             async with record.control as control:
+                if self._bench and not self._bench.port:
+                    self._start(self._bench, control)
                 with suppress(MeasureError):  # no folder in which an operator could find the run
                     stack.enter_context(control.publish())
                 control.want(Goal.RUNNING)
@@ -152,15 +161,27 @@ class _Run:
                 await self._end()
             if self._lab:  # all units have ended: nothing moves any more
                 balance = await asyncio.to_thread(settle, self._lab)
+                if self._before:
+                    balance = balance.since(self._before)
                 record.in_network |= balance_metrics(balance)
         return record
+
+    def _start(self, bench: Bench, control: Control) -> None:
+        """Start the units of a new bench."""
+        bench.port = split_address(control.address)[1]
+        bench.start(control.plan.rules.units, control.units_address)
 
     def _set_up(self, stack: ExitStack) -> Record:
         """Set up the network and the device; return the record with the run control."""
         plan, measure, scenario = self._plan, self._measure, self._plan.scenario
-        began = (time.perf_counter(), children_s())
+        bench = self._bench
+        began = (time.perf_counter(), children_s() + (bench.cpu_s() if bench else 0.0))
         launcher, namespaces = plan.launcher, None
-        if measure.has_lab:
+        if bench:
+            self._lab, launcher = bench.lab, ByHand()
+            if bench.lab and bench.port:
+                self._before = settle(bench.lab)
+        elif measure.has_lab:
             self._lab = stack.enter_context(Laboratory(lab_network(scenario)))
             launcher = self._lab.launching(launcher)
         elif measure.namespaces:
@@ -169,7 +190,9 @@ class _Run:
             launcher = namespaces.launching(launcher)
         device = stack.enter_context(DeviceUnderTest(scenario)) if measure.device else None
         socket_file = None
-        if measure.is_apart:
+        if bench:
+            socket_file = bench.socket_file if measure.is_apart else None
+        elif measure.is_apart:
             # Paths of sockets must be short: `folder` is not used, as the user may have named it.
             socket_file = stack.enter_context(claimed_folder()) / "units"
         control = control_of(
@@ -183,9 +206,11 @@ class _Run:
             trace_arrivals=plan.arrivals,
             record=self._run_folder,
             method="measure",
+            port=bench.port if bench else None,
+            token=bench.token if bench else b"",
         )
         injector = Injector(control, plan.outages, scenario.packing, namespaces)
-        return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began)
+        return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began, bench)
 
     def _log(self, event: RunEvent) -> None:
         self._record.injector.on_event(event)

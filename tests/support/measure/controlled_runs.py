@@ -10,6 +10,7 @@ from daqloom._engine import RunPlan
 from daqloom.control.control import Control
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.steering import SteeringOptions
 from daqloom.machine.launch import Launcher, Local
 
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_node.py")))
@@ -31,9 +32,16 @@ def plan(
 
 
 @contextlib.asynccontextmanager
-async def controlled(folder: Path, launcher: Launcher | None = None, **changes):
+async def controlled(
+    folder: Path,
+    launcher: Launcher | None = None,
+    steering: SteeringOptions | None = None,
+    **changes,
+):
     async with asyncio.timeout(HUNG_S):
-        async with Control(plan(folder, **changes), launcher or Local(FAKE), folder=folder) as it:
+        async with Control(
+            plan(folder, **changes), launcher or Local(FAKE), folder=folder, steering=steering
+        ) as it:
             yield it
 
 

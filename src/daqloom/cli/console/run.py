@@ -47,6 +47,8 @@ def headline(status: control_status.Status) -> str:
         f"{status.scenario}, run{number} {status.run}: {status.phase}, "
         f"{members} of {len(status.units)} units, epoch {status.epoch}, from MEP {status.first_mep}"
     )
+    if status.pending:
+        line = f"{line}, {status.pending} waits for its hooks or new values"
     return f"{line}: {status.failure}" if status.phase is Phase.ERROR else line
 
 
@@ -107,6 +109,8 @@ def _cell(name: str, value: float | None) -> str:
 def cells_of(unit: control_status.UnitStatus) -> list[str]:
     """Return the texts of a unit's row, as `COLUMNS`."""
     state = str(unit.state) if unit.member else str(unit.standing)
+    if unit.is_excluded or unit.is_source_excluded:
+        state = "excluded" if unit.is_excluded else f"{state}, no source"
     names = list(COLUMNS.values())[2:]
     return [str(unit.unit), state, *(_cell(name, unit.rates.get(name)) for name in names)]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,15 @@ from daqloom.cli.console.recording import run_record
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
 from daqloom.control.control import Control
 from daqloom.control.counters.warnings import lost_events, unfinished_files
-from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.hooks.document import load_hooks
+from daqloom.control.protocol.states import Phase
+from daqloom.control.record.folders import runs_root
 from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
+from daqloom.control.run_numbers import RunNumbers
 from daqloom.control.status import Request
+from daqloom.control.steering import SteeringOptions
+from daqloom.measure.new_setup import new_setup
 from daqloom.measure.plan import control_of
 from daqloom.measure.signals import stopped_by_signals
 from daqloom.scenario.errors import ScenarioError
@@ -36,21 +42,43 @@ REFRESH_S = 0.5
 LONGEST_LINE = 100
 LOG_WIDTH = 120
 """Line width (characters) without a terminal."""
-COMMANDS = "configure, start, stop, reset N, status, exit"
+COMMANDS = "configure [KEY=VALUE], start, stop, reset N, include N, exclude N, status, exit"
+RUN_NUMBERS = "run-number"
+"""File of run numbers in the folder of runs."""
 
 
-def keep_up(scenario: Scenario, *, log_dir: Path | None = None, start: bool = False) -> None:
-    """Run units until `exit`, Ctrl-C or SIGTERM. Raises ScenarioError, MeasureError."""
+def keep_up(
+    scenario: Scenario,
+    *,
+    log_dir: Path | None = None,
+    start: bool = False,
+    hooks: Path | None = None,
+    run_numbers: Path | None = None,
+) -> None:
+    """Run units until `exit`, Ctrl-C or SIGTERM. `hooks`: file of hooks; `run_numbers`: file with
+    the last run number, by default in the folder of runs. Raises ScenarioError, MeasureError."""
     if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
             "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
             "follows a plan; leave them out, and break what you like by hand"
         )
+    steering = SteeringOptions(
+        hooks=load_hooks(hooks) if hooks else (),
+        hook_folder=hooks.absolute().parent if hooks else Path(),
+        numbers=RunNumbers(run_numbers or runs_root() / RUN_NUMBERS),
+        replan=new_setup,
+    )
     with run_record(scenario.name) as record, run_folder(log_dir) as folder:
-        asyncio.run(_keep_up(scenario, folder, start, record))
+        asyncio.run(_keep_up(scenario, folder, start, record, steering))
 
 
-async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path | None) -> None:
+async def _keep_up(
+    scenario: Scenario,
+    folder: Path,
+    start: bool,
+    record: Path | None,
+    steering: SteeringOptions,
+) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     reply: list[str] = []
 
@@ -58,7 +86,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path |
         if not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
-    control = control_of(scenario, folder, on_event=on_event, record=record)
+    control = control_of(scenario, folder, on_event=on_event, record=record, steering=steering)
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
             token = stack.enter_context(control.publish())
@@ -69,7 +97,7 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path |
                     command += f" --certificates {scenario.measure.certificates}"
                 print(f"daqloom: start {control.run.plan.units} units: {command}", file=sys.stderr)
             if start:
-                control.want(Goal.RUNNING)
+                control.obey(Request(command="start"))
 
             def obey(line: str) -> None:
                 reply[:] = [_obey(control, line)]
@@ -84,8 +112,12 @@ async def _keep_up(scenario: Scenario, folder: Path, start: bool, record: Path |
             for task in (ended, stopped, shown):
                 task.cancel()
             await asyncio.gather(shown, return_exceptions=True)
-        packing, sink = scenario.event.packing, scenario.measure.sink
-        lost = lost_events(control.totals(), packing, sink)
+        sink = scenario.measure.sink
+        lost = [
+            sentence
+            for part in control.parts()
+            for sentence in lost_events(part.counted, part.packing, sink)
+        ]
         for sentence in (*lost, *unfinished_files(scenario)):
             print(f"daqloom: {sentence}", file=sys.stderr)
 
@@ -100,23 +132,30 @@ async def _nothing() -> None:
 
 def _obey(control: Control, line: str) -> str:
     """Execute a typed command and return the reply."""
-    words = line.split()
-    if not words:
-        return ""
     try:
-        unit = int(words[1]) if words[0] == "reset" and len(words) == 2 else None
-        if len(words) > 2 or (len(words) == 2 and unit is None):
-            raise ValueError
-        if unit is not None and unit not in range(control.run.plan.units):
-            return f"there is no unit {unit}"
-        request = Request.model_validate({"command": words[0], "unit": unit})
+        words = shlex.split(line)
+        if not words:
+            return ""
+        request = _request(words[0], words[1:])
     except ValueError:
         return f'"{line[:40]}" is not a command; commands are {COMMANDS}'
-    control.obey(request)
+    status = control.obey(request)
     if request.command != "status":
-        return ""
-    status = control.status()
+        return status.refusal
     return "\n".join([headline(status), *overview(status), *_plain(unit_table(status, LOG_WIDTH))])
+
+
+def _request(command: str, words: Sequence[str]) -> Request:
+    """Return the request of a typed command, as its options have it. Raises ValueError."""
+    fields: dict[str, Any] = {}
+    if command == "configure":
+        fields = {"settings": tuple(words)}
+    elif command == "reset" and len(words) == 1:
+        fields = {"unit": int(words[0])}
+    elif words:
+        numbers = [word for word in words if word != "--sources"]
+        fields = {"units": tuple(map(int, numbers)), "sources": len(numbers) < len(words)}
+    return Request.model_validate({"command": command, **fields})
 
 
 def _plain(table: Any) -> Iterator[str]:

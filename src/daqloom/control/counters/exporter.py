@@ -116,12 +116,22 @@ def exposed_name(counter: str) -> str:
 class Collector:
     """Collector of one unit's metrics with `labels`; a MEP has `packing` events."""
 
-    def __init__(self, read: Read, labels: Mapping[str, str], packing: int) -> None:
+    def __init__(
+        self,
+        read: Read,
+        labels: Mapping[str, str],
+        packing: int,
+        run_number: Callable[[], int] = int,
+    ) -> None:
         self._read, self._labels, self._packing = read, dict(labels), packing
+        self._run_number = run_number
 
     def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics; called at each scrape."""
         counted = self._read()
+        if number := self._run_number():
+            text = "Number of the run, as its registry or a hook gave it."
+            yield self._family("daqloom_run_number", text, {"": number}, is_gauge=True)
         for name, (text, label, what, counters) in LABELLED.items():
             factor = self._packing if what == "events" else 1
             found = {value: factor * (count(counted) or 0) for value, count in counters.items()}
@@ -245,7 +255,12 @@ class Exporter:
 
 
 def exporter(
-    document: Mapping[str, Any], unit: int, run: str, control: str, read: Read
+    document: Mapping[str, Any],
+    unit: int,
+    run: str,
+    control: str,
+    read: Read,
+    run_number: Callable[[], int] = int,
 ) -> Exporter | None:
     """Start the exporter of the scenario's document, if it has one, on the address with which this
     machine reaches the run control at `control`. Raises MeasureError."""
@@ -254,4 +269,5 @@ def exporter(
         return None
     scenario = Scenario.model_validate(document)
     labels = {"run": run, "scenario": scenario.name, "unit": str(unit)}
-    return Exporter(Collector(read, labels, scenario.packing), own_address(control), port + unit)
+    collector = Collector(read, labels, scenario.packing, run_number)
+    return Exporter(collector, own_address(control), port + unit)

@@ -1,11 +1,13 @@
 """Metrics of a result, from the counters of units."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from daqloom._engine import Balance, Counters, latency_bucket
 from daqloom.control.counters.warnings import unprocessed_meps
@@ -197,6 +199,26 @@ def _value(row: Row, units: Sequence[Counters], time_s: float) -> int | float | 
         return None
     rates = [value / max(unit.elapsed_s or 0, (1 - LATE) * time_s) for unit, value in counted]
     return sum(rates) if row.kind == "rate" else sum(rates) / len(rates)
+
+
+class Part(NamedTuple):
+    """Sums of a run under one setup."""
+
+    packing: int
+    counted: Reading
+    balance: Balance
+
+    def since(self, before: Part | None) -> Part:
+        """Return the difference to the sums at the end of the setup before."""
+        if before is None:
+            return self
+        now, then = self.balance, before.balance
+        balance = Balance(
+            unfinished=now.unfinished - then.unfinished,
+            skipped=now.skipped - then.skipped,
+            twice=now.twice - then.twice,
+        )
+        return Part(self.packing, difference(before.counted, self.counted), balance)
 
 
 def accounts(

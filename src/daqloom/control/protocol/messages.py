@@ -230,6 +230,8 @@ class Start(Order):
     first_mep: Count
     mep_end: Count = _LARGEST
     last_report: Count = 0
+    run_number: Count = 0
+    """Number of the run, for the unit's metrics; it does not pass through the engine."""
 
 
 class Renew(Message):

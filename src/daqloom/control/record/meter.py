@@ -93,7 +93,7 @@ class Meter:
     """Meter of the run of a run control. It begins at the present totals of the units."""
 
     def __init__(self, run: RunControl, packing: int, now_s: float = 0.0) -> None:
-        self._run, self._packing = run, packing
+        self._run, self.packing = run, packing
         self.last: deque[Bin] = deque(maxlen=KEPT)
         """Last closed bins."""
         self._begin_s = now_s
@@ -150,10 +150,10 @@ class Meter:
 
     def _finish(self, row: Row, share: float) -> None:
         """Turn MEPs into events, and bytes of MFPs into bytes of fragments."""
-        row["events"] = self._packing * row.pop("meps")
+        row["events"] = self.packing * row.pop("meps")
         row["bytes"] = share * row.pop("mfp_bytes")
         for name in OF_UNITS:
-            row[name] *= self._packing
+            row[name] *= self.packing
         del row["taken_bytes"], row["fragment_bytes"]
 
     def _latency(self) -> Row:
@@ -166,8 +166,8 @@ class Meter:
     def _counts(self) -> Row:
         balance, counts = self._run.balance_of_ended(), self._run.counts
         return {
-            "unfinished": balance.unfinished * self._packing,
-            "skipped": balance.skipped * self._packing,
+            "unfinished": balance.unfinished * self.packing,
+            "skipped": balance.skipped * self.packing,
             "units_lost": counts.get("units_lost", 0),
             "regroupings": counts.get("regroupings", 0),
         }

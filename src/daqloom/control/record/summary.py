@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from daqloom.base.words import duration, plural
-from daqloom.control.counters.metrics import accounts, fragment_share
+from daqloom.control.counters.metrics import Part, accounts, fragment_share
 from daqloom.control.record.record import Summary
 from daqloom.results.metrics import for_people
 
@@ -23,25 +24,32 @@ def sums(
     run: RunControl,
     causes: Iterable[tuple[float, str]] = (),
     *,
-    packing: int,
+    parts: Iterable[Part],
+    number: int | None = None,
     sink: str = "",
     state: str = "running",
     length_s: float = 0.0,
     building_s: float = 0.0,
 ) -> Summary:
-    """Return the summary of a run. `causes`: losses of units, with their times. `sink`:
-    measure.sink of a run that has ended, which events may not have reached."""
-    totals = {unit.number: unit.tally.totals for unit in run.units}
+    """Return the summary of a run, of which each part has another setup. `causes`: losses of units,
+    with their times. `sink`: measure.sink of a run that has ended, which events may not have
+    reached."""
     has_ended = state != "running"
-    balance = run.balance() if has_ended else run.balance_of_ended()
-    fates = accounts(totals, balance, run.next_mep, packing, sink if has_ended else "user")
-    counted = list(totals.values())
+    fates: Counter[str] = Counter()
+    events_built = 0
+    for part in parts:
+        known = sink if has_ended else "user"
+        fates.update(accounts(part.counted, part.balance, 0, part.packing, known))
+        delivered = (each.meps_delivered or 0 for each in part.counted.values())
+        events_built += part.packing * sum(delivered)
+    counted = [unit.tally.totals for unit in run.units]
     share = fragment_share(counted)
     return Summary(
         state="failed" if has_ended and run.failure else state,
         failure=run.failure[:1000],
         length_s=length_s,
-        events=packing * sum(each.meps_delivered or 0 for each in counted),
+        number=number,
+        events=events_built,
         bytes=(1.0 if share is None else share)
         * sum(each.mfp_bytes_built or 0 for each in counted),
         building_s=building_s,

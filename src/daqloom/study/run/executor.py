@@ -2,14 +2,18 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Protocol
 
-from daqloom.base import extras
+from daqloom.base import extras, lazy
 from daqloom.study.file.cell import TIMED, Cell
 from daqloom.study.file.study import Study
 from daqloom.study.run.workers import DaskExecutor, compute
 from daqloom.study.store.store import Store
+
+with lazy.imports():
+    from daqloom.measure import bench
 
 
 class Executor(Protocol):
@@ -39,6 +43,9 @@ class TimedApart:
         self._store = store
         self._under_way = 0
         self._timed: deque[Cell] = deque()
+        self._stack = ExitStack()
+        self._keeps = False
+        """Whether measurements share their units."""
 
     @property
     def slots(self) -> int:
@@ -48,6 +55,9 @@ class TimedApart:
     def submit(self, cell: Cell) -> None:
         """Take a cell, or pass it on."""
         if cell.method in TIMED:
+            if not self._keeps:
+                self._stack.enter_context(bench.kept_units())
+                self._keeps = True
             self._timed.append(cell)
         else:
             self._others.submit(cell)
@@ -64,7 +74,8 @@ class TimedApart:
             yield done
 
     def close(self) -> None:
-        """Stop the workers of the other executor, if it has begun."""
+        """Stop the workers of the other executor, if it has begun, and units that are kept."""
+        self._stack.close()
         if self._begun is not None:
             self._begun.close()
 

@@ -1,0 +1,1 @@
+"""Hooks: programs and functions of an experiment that run before or after transitions of a run."""
