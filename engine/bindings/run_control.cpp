@@ -96,6 +96,13 @@ UnitIndex known(const RunControl& run, UnitIndex unit) {
     return unit;
 }
 
+const Members& known(const RunControl& run, const Members& units) {
+    for (const UnitIndex unit : units) {
+        known(run, unit);
+    }
+    return units;
+}
+
 /// Wraps an input about one unit, so that an unknown unit raises IndexError.
 template <class Result, class... More>
 auto of_unit(Result (RunControl::*input)(base::Time, UnitIndex, More...)) {
@@ -161,10 +168,7 @@ void bind_control(nb::module_& module) {
         .def(
             "exclude",
             [](Run& run, base::Time now, const Members& units, bool sources) {
-                for (const UnitIndex unit : units) {
-                    known(run, unit);
-                }
-                value_of(run.exclude(now, units, sources));
+                value_of(run.exclude(now, known(run, units), sources));
             },
             nb::arg("now_s"), nb::arg("units"), nb::arg("sources"),
             "Leave units out, or only their readout units, until they are included. Raises "
@@ -172,10 +176,7 @@ void bind_control(nb::module_& module) {
         .def(
             "include",
             [](Run& run, base::Time now, const Members& units, bool sources) {
-                for (const UnitIndex unit : units) {
-                    known(run, unit);
-                }
-                run.include(now, units, sources);
+                run.include(now, known(run, units), sources);
             },
             nb::arg("now_s"), nb::arg("units"), nb::arg("sources"),
             "Let excluded units take part again.")

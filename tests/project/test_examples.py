@@ -42,7 +42,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
     cmake("--install", engine, "--prefix", folder / "installed")
-    for example in ("source", "sink"):
+    for example in ("source", "sink", "hook"):
         # Neither optimised nor with symbols: quick, and a compiler cache knows it the next time.
         options = ("-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}")
         cmake("-S", ROOT / "examples" / example, "-B", folder / example, *options)
@@ -151,6 +151,15 @@ def test_c_examples_report_a_missing_argument(examples: Path, name: str) -> None
     _, err = sink.communicate(timeout=60)
     assert sink.returncode == 1
     assert err == "my_sink: give the name of a buffer\n"
+
+
+def test_a_c_hook_answers_or_blocks(examples: Path, tmp_path: Path) -> None:
+    hook = examples / "hook/my_hook"
+    assert finished(started(hook, tmp_path, "0")).endswith(" GB left\n")
+    full = started(hook, tmp_path, "1e9")
+    _, err = full.communicate(timeout=60)
+    assert full.returncode == 1
+    assert err.startswith(f"{tmp_path} has ")
 
 
 def test_the_headers_of_sources_and_sinks_are_installed_without_those_of_tests(
