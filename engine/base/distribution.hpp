@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "base/fields.hpp"
@@ -30,14 +31,14 @@ struct DelayDistribution {
     std::vector<Time> values = {};
     std::vector<double> cumulative_weights = {};
 
+    static constexpr Time longest{std::int64_t{1} << 62};
+
     /// A delay of at least 0 and at most 2^62 ps (53 days).
     [[nodiscard]] Time draw(RandomStream& random) const {
         return kind == Kind::fixed ? std::clamp(mean, Time::zero(), longest) : draw_from(random);
     }
 
   private:
-    static constexpr Time longest{std::int64_t{1} << 62};
-
     [[nodiscard]] Time draw_from(RandomStream& random) const {
         const auto centre = static_cast<double>(mean.ps);
         const auto width = static_cast<double>(spread.ps);
@@ -69,5 +70,15 @@ struct DelayDistribution {
             static_cast<std::int64_t>(std::clamp(ps + 0.5, 0.0, static_cast<double>(longest.ps)))};
     }
 };
+
+/// The sum of successive delays, at most 2^62 ps.
+inline Time draw_total(std::span<const DelayDistribution> stages, RandomStream& random) {
+    Time total;
+    for (const DelayDistribution& stage : stages) {
+        const Time delay = stage.draw(random);
+        total = std::min(total, DelayDistribution::longest - delay) + delay;
+    }
+    return total;
+}
 
 }  // namespace daqloom::base

@@ -268,7 +268,7 @@ Outcome daqpipe(const NamedNetwork& network, bool is_push, Flows flows) {
     DaqpipeSystemConfig config = daqpipe_on(network);
     config.is_push = is_push;
     config.credits = 2;
-    config.processing.mean = base::seconds(10);
+    config.processing = {{.mean = base::seconds(10)}};
     return play<DaqpipeSystem>(config, flows, 2 * kHosts, kHosts * kTreeFragment);
 }
 

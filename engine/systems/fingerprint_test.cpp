@@ -65,7 +65,7 @@ ShiftSystemConfig shift_on(const FabricConfig& fabric) {
     config.mfp_bytes.assign(fabric.hosts, kMfpOnRecord);
     config.fragment_sizes = protocol::FragmentSizes::poisson;
     config.phase_jitter = {Kind::gaussian, base::nanoseconds(400), base::nanoseconds(100)};
-    config.processing = {Kind::uniform, base::microseconds(5), base::microseconds(2)};
+    config.processing = {{Kind::uniform, base::microseconds(5), base::microseconds(2)}};
     return config;
 }
 
@@ -113,7 +113,7 @@ DaqpipeSystemConfig daqpipe() {
     config.fragment_sizes = protocol::FragmentSizes::poisson;
     config.credits = 3;
     config.parallel_sends = 2;
-    config.processing = {Kind::exponential, base::microseconds(5), {}};
+    config.processing = {{Kind::exponential, base::microseconds(5), {}}};
     return config;
 }
 

@@ -48,6 +48,20 @@ class ReadoutCards {
     }
     ReadoutCards() = default;
 
+    /// The time in which each stream fills `buffer` bytes, with an MFP of `mfps` bytes per
+    /// interval; never for a buffer of 0 bytes, which has no limit, and for empty MFPs.
+    static std::vector<base::Time> room_of(base::Bytes buffer, const std::vector<base::Bytes>& mfps,
+                                           base::Time interval) {
+        std::vector<base::Time> room;
+        for (const base::Bytes mfp : mfps) {
+            const double held = static_cast<double>(buffer) / static_cast<double>(mfp);
+            room.push_back(buffer > 0 && mfp > 0
+                               ? base::Time::from_seconds(held * interval.seconds())
+                               : base::Time::never());
+        }
+        return room;
+    }
+
     template <ReadoutCardsOut Out>
     void on_start(base::Time now, Out& out) {
         since_ = now;

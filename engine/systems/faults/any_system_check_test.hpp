@@ -202,7 +202,7 @@ class AnySystem {
         draw(config);
         draw_daqpipe(config, hosts_);
         config.slot = is_tcp_ ? base::Time::zero() : config.slot;
-        config.processing.mean = kLong;
+        config.processing = {{.mean = kLong}};
         if (from_.coin()) {
             add_flow(config);
         }

@@ -190,8 +190,8 @@ void DaqpipeSystem::on_built(std::uint32_t number, EventId event, const EventRec
         recorded_.push_back({EventId{in_run(event)}, builder_on(number), record.assigned, now});
     }
     counted_.bytes_built += record.collected;
-    push(now + config_.processing.draw(processing_), kProcessed, in_process_.put({number, event}),
-         number);
+    push(now + base::draw_total(config_.processing, processing_), kProcessed,
+         in_process_.put({number, event}), number);
 }
 
 // ---- counts -------------------------------------------------------------------------------------

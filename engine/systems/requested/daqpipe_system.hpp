@@ -25,8 +25,8 @@ struct DaqpipeSystemConfig : RequestedConfig, protocol::DaqpipeRules {
         (std::vector<base::Bytes>, fragment_bytes, "Mean size of a fragment, by readout unit."),
         (protocol::FragmentSizes, fragment_sizes, "Distribution of the sizes of fragments."),
         (base::Time, event_interval, "Time between two events; 0: as fast as builders take them."),
-        (base::DelayDistribution, processing,
-         "Time from a built event until its memory is free again."))
+        (std::vector<base::DelayDistribution>, processing,
+         "Successive delays from a built event until its memory is free again."))
 };
 
 /// Counts after the warm-up, summed over the nodes.

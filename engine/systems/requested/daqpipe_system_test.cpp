@@ -171,7 +171,7 @@ TEST(DaqpipeSystem, ABuilderKeepsItsCredits) {
     DaqpipeSystemConfig config = folded(star(4));
     config.credits = 3;
     config.parallel_sends = 2;
-    config.processing.mean = base::microseconds(50);
+    config.processing = {{.mean = base::microseconds(20)}, {.mean = base::microseconds(30)}};
     const auto system = play(config, base::milliseconds(2));
     ASSERT_GT(system->events_built().size(), 100U);
     for (const BuilderIndex builder : base::IndexRange<BuilderIndex>(4)) {
@@ -179,7 +179,7 @@ TEST(DaqpipeSystem, ABuilderKeepsItsCredits) {
         for (const auto& each : system->events_built()) {
             if (each.builder == builder) {
                 changes.emplace_back(each.assigned, 1);
-                changes.emplace_back(each.built + config.processing.mean, -1);
+                changes.emplace_back(each.built + base::microseconds(50), -1);
             }
         }
         std::ranges::sort(changes);
@@ -236,7 +236,7 @@ class Variants : public ::testing::TestWithParam<std::tuple<bool, bool, bool>> {
         config.message_cost = base::nanoseconds(200);
         const auto exponential = base::DelayDistribution::Kind::exponential;
         config.latency = {exponential, base::nanoseconds(500), {}};
-        config.processing = {exponential, base::microseconds(5), {}};
+        config.processing = {{exponential, base::microseconds(5), {}}};
         config.clock_offset = base::nanoseconds(300);
         config.seed = seed;
         return config;

@@ -45,7 +45,7 @@ TEST(Buffers, AnOverloadedBuilderDiscardsAndDelaysNoOther) {
 
     // A MEP keeps its room for another 200 µs: two MEPs are built in that time, and the others, 20
     // times as many, are discarded. Discarded MEPs are not sent, so that steps become faster.
-    config.processing.mean = base::microseconds(200);
+    config.processing = {{.mean = base::microseconds(150)}, {.mean = base::microseconds(50)}};
     const ShiftReport slow = play(config, duration)->report();
     EXPECT_LE(slow.meps_built, 4 * 2 * 20U);
     EXPECT_GE(slow.meps_built, 4 * 2 * 16U);

@@ -169,17 +169,12 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
 base::expected<void> ShiftSystem::place_cards() {
     DAQLOOM_REFUSE_IF(config_.card_buffer > 0 && config_.mfp_interval <= Time::zero(),
                       "card_buffer needs mfp_interval > 0: set event.rate");
-    std::vector<Time> room;  // time in which a stream fills its card's buffer
-    for (const base::Bytes mfp : config_.mfp_bytes) {
-        const double mfps = static_cast<double>(config_.card_buffer) / static_cast<double>(mfp);
-        room.push_back(config_.card_buffer > 0 && mfp > 0
-                           ? Time::from_seconds(mfps * config_.mfp_interval.seconds())
-                           : Time::never());
-    }
     for (std::size_t unit = 0; unit < stages_of_.size(); ++unit) {
         card_delays_.push_back({config_.seed, fmt::format("card acknowledge {}", unit)});
     }
-    cards_ = protocol::ReadoutCards(config_.mfp_interval, room);
+    cards_ = protocol::ReadoutCards(
+        config_.mfp_interval, protocol::ReadoutCards::room_of(
+                                  config_.card_buffer, config_.mfp_bytes, config_.mfp_interval));
     CardsOut out{*this};
     cards_.on_start(Time::zero(), out);
     return {};

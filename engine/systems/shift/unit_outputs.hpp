@@ -114,7 +114,7 @@ struct ShiftSystem::World {
             system.count_delivery(number_of(mep));
         }
         const std::uint32_t place = system.in_process_.put({node, mep});
-        const base::Time after = system.config_.processing.draw(system.processing_);
+        const base::Time after = base::draw_total(system.config_.processing, system.processing_);
         system.push(now + after, kProcessed, place, node);
     }
 };

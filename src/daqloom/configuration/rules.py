@@ -56,8 +56,13 @@ def pull_rules(scenario: Scenario) -> _engine.PullRules:
         arrivals=_arrivals(event),
         event_size=_event_size(event),
         share=() if event.share == "equal" else event.share,
-        processing=[engine_delay(_engine.Delay, stage) for stage in scenario.builders.processing],
+        processing=processing_delays(scenario),
     )
+
+
+def processing_delays(scenario: Scenario) -> list[_engine.Delay]:
+    """Return the successive processing delays of a built event."""
+    return [engine_delay(_engine.Delay, stage) for stage in scenario.builders.processing]
 
 
 def _arrivals(event: Event) -> _engine.Arrivals:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
+from daqloom.configuration.rules import processing_delays
 from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import Collected, event_columns, write_events
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate import latency
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
-from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
+from daqloom.simulate.system_config import interval_s, no_frames, system_config
 from daqloom.topology.schedule.slots import hosts_of
 
 
@@ -30,7 +31,7 @@ def daqpipe_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engi
         fragment_bytes=[sum(sizes[i : i + streams]) for i in range(0, len(sizes), streams)],
         fragment_sizes=scenario.event.fragment_sizes,
         event_interval_s=interval_s(scenario.event),
-        processing=processing_of(scenario.builders.processing),
+        processing=processing_delays(scenario),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom import _engine
+from daqloom.configuration.rules import processing_delays
 from daqloom.configuration.settings import settings
 from daqloom.deployment.fabric_system import FabricSystem
 from daqloom.results.timeline import (
@@ -19,7 +20,7 @@ from daqloom.results.timeline import (
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.fabric_rates import rates, too_short
 from daqloom.simulate.fault_course import incomplete
-from daqloom.simulate.system_config import interval_s, no_frames, processing_of, system_config
+from daqloom.simulate.system_config import interval_s, no_frames, system_config
 from daqloom.topology.schedule.slots import hosts_of
 
 
@@ -41,7 +42,7 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
         mfp_interval_s=interval_s(scenario.event),
         stream_buffer=scenario.readout.buffer,
         output_buffer=scenario.builders.buffer,
-        processing=processing_of(scenario.builders.processing),
+        processing=processing_delays(scenario),
         card_buffer=card.buffer,
         card_acknowledge=settings(_engine.SpikyDelay, card, usual=card.acknowledge),
     )

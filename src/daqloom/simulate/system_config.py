@@ -1,15 +1,13 @@
 """Engine configuration common to all simulated systems: network, transport, hosts, flows, run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from daqloom import _engine
 from daqloom.configuration.rules import rules_of
-from daqloom.configuration.settings import engine_delay, fields_of, settings
+from daqloom.configuration.settings import fields_of, settings
 from daqloom.deployment.fabric_system import FabricSystem
-from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.models import Scenario
 from daqloom.simulate.ethernet import ethernet_config
@@ -82,13 +80,3 @@ def system_config(
 def interval_s(event: Event) -> float:
     """Return the time between two MFPs of a source (s); 0: as fast as they are consumed."""
     return event.packing / event.rate if event.rate else 0.0
-
-
-def processing_of(stages: Sequence[Distribution]) -> _engine.Delay:
-    """Return the only processing delay of a builder unit. Raises ScenarioError for several."""
-    if len(stages) > 1:
-        raise ScenarioError(
-            f"builders.processing has {len(stages)} delays, which only pull building "
-            "simulates yet; give one"
-        )
-    return engine_delay(_engine.Delay, stages[0]) if stages else _engine.Delay()
