@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "live/ends/background.hpp"
+#include "live/memory/background.hpp"
 #include "live/ends/duplicates.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "live/ends/background.hpp"
+#include "live/memory/background.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counter.hpp"
 

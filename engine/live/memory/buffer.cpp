@@ -1,6 +1,7 @@
 #include "live/memory/buffer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,8 @@ namespace {
 constexpr base::Bytes kLine = 64;
 constexpr base::Bytes kMostBytes = base::Bytes{1} << 40;
 constexpr std::uint32_t kMostPieces = 1U << 20;
+/// Bit of the count of acknowledged pieces of a revoked reader.
+constexpr std::uint64_t kRevoked = std::uint64_t{1} << 63;
 constexpr std::size_t kDescriptors = 6;  ///< control, area, and two of each doorbell
 
 /// Descriptor of a piece. Each member is loaded once, because the other side may change it later.
@@ -150,6 +153,15 @@ base::expected<Buffer> Buffer::create(const BufferConfig& config, const Doorbell
     return Buffer(std::move(parts));
 }
 
+base::expected<Buffer> Buffer::create_beside(const Buffer& whole, const Doorbell* writer) {
+    DAQLOOM_TRY(buffer, create({.name = "daqloom-consumer", .bytes = 1, .pieces = whole.pieces()},
+                               nullptr, writer));
+    DAQLOOM_TRY(area, SharedMemory::attach(OwnedFd(::dup(whole.area().fd())),
+                                           SharedMemory::Access::read_write, kMostBytes));
+    buffer.parts_->area = std::move(area);
+    return Buffer(std::move(buffer.parts_));
+}
+
 base::expected<Buffer> Buffer::attach(std::vector<OwnedFd> descriptors) {
     using enum SharedMemory::Access;
     if (descriptors.size() != kDescriptors) {
@@ -239,9 +251,20 @@ bool BufferWriter::put(std::uint64_t tag, base::Bytes offset, base::Bytes bytes)
 std::uint64_t BufferWriter::committed() const { return committed_; }
 
 std::uint64_t BufferWriter::acknowledged() const {
-    // If the reader acknowledges pieces that were never committed, the buffer counts as full.
-    const std::uint64_t count = buffer_->control().acknowledged.load(std::memory_order_seq_cst);
+    return possible(buffer_->control().acknowledged.load(std::memory_order_seq_cst));
+}
+
+/// The count of acknowledged pieces, if it is possible. If the reader acknowledges pieces that were
+/// never committed, the buffer counts as full.
+std::uint64_t BufferWriter::possible(std::uint64_t count) const {
     return committed_ - count <= buffer_->pieces ? count : committed_ - buffer_->pieces;
+}
+
+std::uint64_t BufferWriter::revoke() {
+    const std::uint64_t count =
+        buffer_->control().acknowledged.fetch_xor(kRevoked, std::memory_order_seq_cst);
+    buffer_->reader_bell->ring();
+    return possible(count);
 }
 
 void BufferWriter::close() {
@@ -269,7 +292,7 @@ BufferReader::BufferReader(Buffer& buffer)
 
 std::optional<Piece> BufferReader::next() {
     const std::uint64_t committed = buffer_->control().committed.load(std::memory_order_acquire);
-    if (broken_ || committed == read_) {
+    if (broken_ || committed == read_ || is_revoked()) {
         return std::nullopt;
     }
     const bool is_possible = committed - acknowledged_ <= buffer_->pieces && committed > read_;
@@ -286,7 +309,12 @@ bool BufferReader::acknowledge() {
     // Pairs with the writer, which stores `ring_at` and then loads `acknowledged`: at least one
     // side sees the other's store.
     Control& control = buffer_->control();
-    control.acknowledged.store(++acknowledged_, std::memory_order_seq_cst);
+    std::uint64_t expected = acknowledged_;
+    if (!control.acknowledged.compare_exchange_strong(expected, acknowledged_ + 1,
+                                                      std::memory_order_seq_cst)) {
+        return false;
+    }
+    ++acknowledged_;
     if (!is_before(acknowledged_, control.ring_at.load(std::memory_order_seq_cst))) {
         buffer_->writer_bell->ring();
     }
@@ -300,12 +328,20 @@ bool BufferReader::has_next() const {
 std::uint64_t BufferReader::outstanding() const { return read_ - acknowledged_; }
 
 bool BufferReader::is_at_end() const {
+    if (is_revoked()) {
+        return true;
+    }
     // In this order, so that a reader that sees the close also sees all earlier commits.
     return buffer_->control().closed.load(std::memory_order_acquire) != 0 &&
            buffer_->control().committed.load(std::memory_order_acquire) == read_;
 }
 
 bool BufferReader::is_broken() const { return broken_; }
+
+bool BufferReader::is_revoked() const {
+    return buffer_->control().acknowledged.load(std::memory_order_relaxed) ==
+           (acknowledged_ ^ kRevoked);
+}
 
 void BufferReader::wait(base::Time until) const {
     buffer_->reader_bell->sleep(until, [this] { return !has_next() && !is_at_end(); });

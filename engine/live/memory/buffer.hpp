@@ -45,6 +45,9 @@ class Buffer {
     static base::expected<Buffer> create(const BufferConfig& config,
                                          const Doorbell* reader = nullptr,
                                          const Doorbell* writer = nullptr);
+    /// A buffer with a ring of its own and the area of `whole`, which need not outlive it. `writer`
+    /// as above.
+    static base::expected<Buffer> create_beside(const Buffer& whole, const Doorbell* writer);
     /// Another process's buffer, from its `descriptors`.
     static base::expected<Buffer> attach(std::vector<OwnedFd> descriptors);
 
@@ -96,12 +99,17 @@ class BufferWriter {
     /// Closes the buffer: no more pieces will be committed, and a reader that has read all pieces
     /// is at the end.
     void close();
+    /// Takes the reading side from its reader, for good. Returns the final count of acknowledged
+    /// pieces: the reader's later acknowledgements fail.
+    std::uint64_t revoke();
     /// Sets the number of acknowledged pieces at which the doorbell rings once, to save wake-ups.
     void ring_at(std::uint64_t acknowledged) const;
     /// Sleeps until more than `since` pieces are acknowledged, or until `until`.
     void wait(std::uint64_t since, base::Time until) const;
 
   private:
+    [[nodiscard]] std::uint64_t possible(std::uint64_t count) const;
+
     Buffer::Parts* buffer_;
     std::uint64_t committed_;
     base::Bytes reserved_at_ = 0;
@@ -117,13 +125,16 @@ class BufferReader {
     /// The next piece, valid until it is acknowledged; none: no further piece is committed, or the
     /// next one is malformed (then `is_broken`).
     [[nodiscard]] std::optional<Piece> next();
-    /// Acknowledges the oldest piece read. False: all pieces read are acknowledged.
+    /// Acknowledges the oldest piece read. False: all pieces read are acknowledged, or this side
+    /// was revoked, and the piece may have been overwritten while it was used.
     bool acknowledge();
 
     [[nodiscard]] bool has_next() const;              ///< a committed piece is unread
     [[nodiscard]] std::uint64_t outstanding() const;  ///< read and not acknowledged
-    [[nodiscard]] bool is_at_end() const;             ///< closed, and all pieces are read
-    [[nodiscard]] bool is_broken() const;             ///< the writer's descriptors are invalid
+    /// Closed, and all pieces are read; or revoked.
+    [[nodiscard]] bool is_at_end() const;
+    [[nodiscard]] bool is_broken() const;   ///< the writer's descriptors are invalid
+    [[nodiscard]] bool is_revoked() const;  ///< the writer has taken this side from the reader
     /// Sleeps until there is a piece to read, the buffer is at its end, or `until`.
     void wait(base::Time until) const;
 

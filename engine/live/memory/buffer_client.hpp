@@ -1,5 +1,5 @@
-// Access of a user's process to a buffer of a running unit: to write data of a stream (writer) or
-// to read built events (reader).
+// Access of a user's process to a buffer of a running unit: to write data of a stream (writer), or
+// to read built events (reader) or copies of some of them (sampler).
 #pragma once
 
 #include <array>
@@ -15,7 +15,11 @@
 
 namespace daqloom::live {
 
-enum class BufferSide : std::uint8_t { writer = 0, reader = 1 };
+enum class BufferSide : std::uint8_t {
+    writer = 0,
+    reader = 1,
+    sampler = 2,  ///< reads copies of some pieces, and never holds back the reader
+};
 
 /// One side of a unit's buffer, attached until this object is destroyed or the process ends.
 class AttachedBuffer {
@@ -23,7 +27,7 @@ class AttachedBuffer {
     AttachedBuffer(Handover unit, Buffer buffer)
         : unit_(std::move(unit)), buffer_(std::move(buffer)) {}
 
-    /// The buffer, for a BufferWriter or a BufferReader depending on the attached side.
+    /// The buffer, for a BufferWriter, or for a BufferReader of a reader or sampler.
     [[nodiscard]] Buffer& buffer() { return buffer_; }
     /// Whether the unit, which has the other side of the buffer, has ended.
     [[nodiscard]] bool is_abandoned() const { return unit_.is_closed(); }
@@ -44,6 +48,10 @@ inline base::expected<AttachedBuffer> attach_writer(const std::string& name, bas
 }
 inline base::expected<AttachedBuffer> attach_reader(const std::string& name, base::Time until) {
     return attach_buffer(name, BufferSide::reader, until);
+}
+
+inline base::expected<AttachedBuffer> attach_sampler(const std::string& name, base::Time until) {
+    return attach_buffer(name, BufferSide::sampler, until);
 }
 
 /// The first message of a process that attaches: "DLBF", version, side. The answer is 1 with the

@@ -32,12 +32,14 @@ base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<Bu
         return base::system_failure(
             fmt::format("cannot make an event descriptor: {}", std::strerror(errno)));
     }
-    for (BufferOffer& offer : offers) {
+    for (const BufferOffer& offer : offers) {
         if (std::ranges::find(server->doors_, offer.name, &Door::name) == server->doors_.end()) {
             DAQLOOM_TRY(listener, HandoverListener::listen(offer.name));
             server->doors_.push_back({offer.name, std::move(listener)});
         }
-        server->places_.push_back({std::move(offer)});
+        for (std::size_t seat = 0; seat < offer.seats; ++seat) {
+            server->places_.push_back({offer, seat});
+        }
     }
     server->thread_ = std::thread([&self = *server] { self.run(); });
     return server;
@@ -84,8 +86,15 @@ void BufferServer::wait() const {
 void BufferServer::free_abandoned() {
     for (Place& place : places_) {
         if (place.connection && place.connection->is_closed()) {
-            place.connection.reset();
+            free(place);
         }
+    }
+}
+
+void BufferServer::free(Place& place) {
+    place.connection.reset();
+    if (place.offer.attendant != nullptr) {
+        place.offer.attendant->leave(place.seat);
     }
 }
 
@@ -129,24 +138,40 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
         return;
     }
     if (place->connection) {
-        send(refusal(fmt::format("process {} has this side of the buffer; end it first",
-                                 place->connection->peer())));
+        const std::size_t seats = place->offer.seats;
+        send(refusal(
+            seats == 1
+                ? fmt::format("process {} has this side of the buffer; end it first",
+                              place->connection->peer())
+                : fmt::format("{} processes have this side of the buffer; end one first", seats)));
         return;
+    }
+    const Buffer* buffer = place->offer.buffer;
+    if (place->offer.attendant != nullptr) {
+        const auto admitted = place->offer.attendant->admit(place->seat, visitor.connection.peer());
+        if (!admitted) {
+            send(refusal(admitted.error().message));
+            return;
+        }
+        buffer = *admitted;
     }
     // Set before the answer, so that a process that has received the answer finds this state.
     const std::byte granted{1};
-    const auto descriptors = place->offer.buffer->descriptors();
+    const auto descriptors = buffer->descriptors();
     place->connection.emplace(std::move(visitor.connection));
     if (!place->connection->send({&granted, 1}, descriptors)) {
-        place->connection.reset();
+        free(*place);
     }
 }
 
 BufferServer::Place* BufferServer::find(const std::string& name, std::byte side) {
-    const auto found = std::ranges::find_if(places_, [&](const Place& place) {
-        return place.offer.name == name && static_cast<std::byte>(place.offer.side) == side;
-    });
-    return found == places_.end() ? nullptr : &*found;
+    Place* found = nullptr;
+    for (Place& place : places_) {
+        const bool is_side =
+            place.offer.name == name && static_cast<std::byte>(place.offer.side) == side;
+        found = is_side && (found == nullptr || found->connection) ? &place : found;
+    }
+    return found;
 }
 
 }  // namespace daqloom::live

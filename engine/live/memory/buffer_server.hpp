@@ -16,22 +16,37 @@
 
 namespace daqloom::live {
 
-/// One side of a buffer that another process may attach to.
+/// Makes a buffer for each process that attaches to a side. The server's thread calls it.
+class Attendant {
+  public:
+    virtual ~Attendant() = default;
+    /// The buffer for process `peer`, valid until `leave(seat)`. Fails with the reason for refusing
+    /// the process.
+    virtual base::expected<const Buffer*> admit(std::size_t seat, pid_t peer) = 0;
+    /// The process of this seat has ended or detached.
+    virtual void leave(std::size_t seat) = 0;
+};
+
+/// One side of a buffer that another process may attach to; or, with an attendant, a side that as
+/// many processes may attach to as there are seats, each with its own buffer.
 struct BufferOffer {
     std::string name;
     const Buffer* buffer = nullptr;
     BufferSide side = BufferSide::writer;
+    Attendant* attendant = nullptr;
+    std::size_t seats = 1;
 };
 
 /// Serves the offers by its own thread, which sleeps except when processes attach or detach, and
-/// touches no data. At most one process has a side; when this process ends in any way, the side is
-/// free immediately.
+/// touches no data. At most one process has a side or a seat; when this process ends in any way,
+/// the place is free immediately.
 class BufferServer {
   public:
     static constexpr base::Time patience = base::seconds(1);  ///< wait for a hello
     static constexpr std::size_t most_visitors = 16;  ///< limit on connections without a hello
 
-    /// Offers with the same name are sides of the same buffer. The buffers must outlive the server.
+    /// Offers with the same name are sides of the same buffer. Buffers and attendants must outlive
+    /// the server.
     static base::expected<std::unique_ptr<BufferServer>> serve(std::vector<BufferOffer> offers);
 
     ~BufferServer();
@@ -41,6 +56,7 @@ class BufferServer {
   private:
     struct Place {
         BufferOffer offer;
+        std::size_t seat = 0;
         std::optional<Handover> connection = {};  ///< to the process that holds the side
     };
     struct Door {
@@ -61,7 +77,9 @@ class BufferServer {
     void let_in();
     void receive_requests();
     void answer(Visitor& visitor, const Parcel& hello);
+    /// A place of this side, a free one if there is one; null: the side is not offered.
     [[nodiscard]] Place* find(const std::string& name, std::byte side);
+    static void free(Place& place);
 
     std::vector<Place> places_;
     std::vector<Door> doors_;

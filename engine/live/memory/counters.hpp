@@ -161,6 +161,12 @@ inline constexpr CounterName kMfpsLate{"mfps_late",
                                        "MFPs that came later than the set rate demands."};
 inline constexpr CounterName kPlacesSkipped{"places_skipped",
                                             "Damaged places of a recording that a replay skipped."};
+inline constexpr CounterName kStoppedForAcknowledge{
+    "trigger_stopped_acknowledge_ps",
+    "Time in which full cards stopped the trigger and waited for acknowledgements."};
+inline constexpr CounterName kStoppedForMemory{
+    "trigger_stopped_memory_ps",
+    "Time in which full cards stopped the trigger and waited for room in a stream's buffer."};
 // ---- sinks
 inline constexpr CounterName kMepsChecked{"meps_checked",
                                           "MEPs checked, every byte of them correct."};
@@ -177,6 +183,14 @@ inline constexpr CounterName kPacketsNotWritten{"packets_not_written",
 inline constexpr CounterName kDiskFree{
     "disk_free_bytes", "Free space for files of `measure.sink = \"file\"` (a gauge).", true};
 
+inline constexpr CounterName kConsumersAttached{
+    "consumers_attached",
+    "Attachments of consumers, with `measure.consumers = \"exclusive\"` or `\"shared\"`."};
+inline constexpr CounterName kConsumersRevoked{
+    "consumers_revoked",
+    "Consumers that lost their MEPs: none acknowledged within `measure.consumer_timeout`, or an "
+    "impossible count."};
+
 inline constexpr std::array kSingle = {kElapsed,
                                        kCpu,
                                        kSteps,
@@ -187,6 +201,8 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kMfpsBlocked,
                                        kMfpsLate,
                                        kPlacesSkipped,
+                                       kStoppedForAcknowledge,
+                                       kStoppedForMemory,
                                        kMepsChecked,
                                        kMepsWrong,
                                        kMepsUnchecked,
@@ -194,12 +210,22 @@ inline constexpr std::array kSingle = {kElapsed,
                                        kFragmentBytesChecked,
                                        kFilesWritten,
                                        kPacketsNotWritten,
-                                       kDiskFree};
+                                       kDiskFree,
+                                       kConsumersAttached,
+                                       kConsumersRevoked};
 
 // ---- prefixes of names, completed by a cause
 inline constexpr CounterName kWrong{"wrong.", "Wrong MEPs by the first error found."};
 inline constexpr CounterName kNotWritten{"not_written.",
                                          "Packets not written, by error, such as ENOSPC."};
+inline constexpr CounterName kConsumerMeps{
+    "consumer_meps.", "MEPs acknowledged by a consumer, by number of its seat at the output."};
+inline constexpr CounterName kConsumerReturned{
+    "consumer_returned.",
+    "MEPs of a consumer that ended or was revoked before it had acknowledged them, by seat."};
+inline constexpr CounterName kSamplerMeps{"sampler_meps.", "MEPs copied for a sampler, by seat."};
+inline constexpr CounterName kSamplerSkipped{"sampler_skipped.",
+                                             "MEPs not copied for an attached sampler, by seat."};
 inline constexpr CounterName kRefused{"refused_",
                                       "Messages and writes refused by the unit's protocol."};
 /// Prefixes of the names of TransportCounters: of all, and of those that count refused messages.
