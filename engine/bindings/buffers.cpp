@@ -101,8 +101,10 @@ class Reader {
   public:
     using Bytes = nb::ndarray<nb::memview, const std::uint8_t, nb::ndim<1>, nb::c_contig>;
 
-    Reader(const std::string& name, double timeout_s)
-        : unit_(attached(name, live::BufferSide::reader, timeout_s)), reader_(unit_.buffer()) {}
+    Reader(const std::string& name, double timeout_s, bool samples)
+        : unit_(attached(name, samples ? live::BufferSide::sampler : live::BufferSide::reader,
+                         timeout_s)),
+          reader_(unit_.buffer()) {}
 
     static std::optional<std::pair<std::uint64_t, Bytes>> next(
         nb::pointer_and_handle<Reader> self) {
@@ -123,6 +125,7 @@ class Reader {
     }
     [[nodiscard]] std::uint64_t outstanding() const { return reader_.outstanding(); }
     [[nodiscard]] bool is_at_end() const { return reader_.is_at_end(); }
+    [[nodiscard]] bool is_revoked() const { return reader_.is_revoked(); }
     [[nodiscard]] bool is_abandoned() const { return unit_.is_abandoned(); }
 
   private:
@@ -171,20 +174,26 @@ void bind_buffers(nb::module_& module) {
         .def_prop_ro("is_abandoned", &Writer::is_abandoned, "The unit is gone.");
     nb::class_<Reader>(module, "BufferReader",
                        "The reading side of a unit's buffer. A new reader reads the pieces again "
-                       "that the one before had not acknowledged. Otherwise as BufferWriter.")
-        .def(nb::init<const std::string&, double>(), "name"_a, "timeout_s"_a = 10.0)
+                       "that the one before had not acknowledged. With `samples` it reads copies of some "
+                       "pieces. Otherwise as BufferWriter.")
+        .def(nb::init<const std::string&, double, bool>(), "name"_a, "timeout_s"_a = 10.0,
+             "samples"_a = false)
         .def("next", &Reader::next,
              "Tag and bytes of the next piece, valid until it is acknowledged; None: there is none "
              "yet. ConnectionError if the writer has damaged the buffer.")
         .def("acknowledge", &Reader::acknowledge,
-             "Acknowledges the oldest piece read. False: there is none.")
+             "Acknowledges the oldest piece read. False: there is none, or this side was revoked and "
+             "the piece given to another consumer.")
         .def(
             "wait", &Reader::wait_for_piece, "timeout_s"_a,
             "Sleeps until there is a piece, the end, or the unit is gone. False after the timeout.")
         .def_prop_ro("outstanding", &Reader::outstanding,
                      "Number of pieces read and not acknowledged.")
         .def_prop_ro("is_at_end", &Reader::is_at_end,
-                     "Whether the writer has closed the buffer and all pieces are read.")
+                     "Whether the writer has closed the buffer and all pieces are read, or this side "
+                     "was revoked.")
+        .def_prop_ro("is_revoked", &Reader::is_revoked,
+                     "Whether the unit has taken this side from its process.")
         .def_prop_ro("is_abandoned", &Reader::is_abandoned, "The unit is gone.");
     nb::class_<ServedBuffer>(module, "ServedBuffer")
         .def(nb::init<const std::string&, std::int64_t, std::uint32_t>(), "name"_a, "bytes"_a,

@@ -32,8 +32,10 @@ using CounterValue = Counters::Value;
 
 namespace {
 
-constexpr std::array kCauses = {counter_names::kWrong, counter_names::kNotWritten,
-                                counter_names::kRefused, counter_names::kTransportRefused};
+constexpr std::array kCauses = {counter_names::kWrong,        counter_names::kNotWritten,
+                                counter_names::kRefused,      counter_names::kTransportRefused,
+                                counter_names::kConsumerMeps, counter_names::kConsumerReturned,
+                                counter_names::kSamplerMeps,  counter_names::kSamplerSkipped};
 
 bool is_time(std::string_view name) { return name.ends_with("_ps"); }
 
@@ -72,7 +74,9 @@ std::vector<KnownCounter> known_counters() {
     std::vector<KnownCounter> all;
     each_known(
         [&](KnownCounter known, const std::string&, bool) { all.push_back(std::move(known)); });
-    for (const CounterName& cause : {counter_names::kWrong, counter_names::kNotWritten}) {
+    for (const CounterName& cause : {counter_names::kWrong, counter_names::kNotWritten,
+                                     counter_names::kConsumerMeps, counter_names::kConsumerReturned,
+                                     counter_names::kSamplerMeps, counter_names::kSamplerSkipped}) {
         all.push_back({fmt::format("{}*", cause.name), cause.meaning});
     }
     std::ranges::sort(all, {}, &KnownCounter::name);
@@ -234,6 +238,10 @@ void bind_counters(nb::module_& module) {
                     "Causes of packets not written, such as \"No space left on device\".");
     bind_causes(cls, "refused", counter_names::kRefused);
     bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
+    bind_causes(cls, "consumer_meps", counter_names::kConsumerMeps);
+    bind_causes(cls, "consumer_returned", counter_names::kConsumerReturned);
+    bind_causes(cls, "sampler_meps", counter_names::kSamplerMeps);
+    bind_causes(cls, "sampler_skipped", counter_names::kSamplerSkipped);
     live::UnitHistograms::each(
         [&](const char* name, auto, const char* meaning) { bind_histogram(cls, name, meaning); });
     bind_report<KnownCounter>(module, "KnownCounter", "Name and meaning of a counter.");

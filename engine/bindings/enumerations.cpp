@@ -179,6 +179,7 @@ void bind_enumerations(nanobind::module_& module) {
     words<FragmentSizes>(module, "FragmentSizes", "Distribution of the sizes of fragments.");
     words<SourceKind>(module, "SourceKind", "Where a readout unit's data comes from.");
     words<Content>(module, "Content", "Filling of fragments by a generator.");
+    words<Consumers>(module, "Consumers", "Processes that may consume a unit's output.");
     words<SinkKind>(module, "SinkKind", "Destination of built events.");
 }
 

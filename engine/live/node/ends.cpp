@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint32_t kStreamPieces = 1U << 14;
 constexpr std::uint32_t kOutputPieces = 1U << 14;
+constexpr base::Bytes kMostSampled = base::Bytes{64} << 20;  ///< buffer of a sampler
 
 /// Errors of a full disk or file, whose counters are listed even while they are zero.
 constexpr std::array kUsualErrors = {ENOSPC, EDQUOT, EFBIG, EIO};
@@ -53,6 +54,20 @@ base::expected<std::unique_ptr<MfpFeed>> feed_of(const NodeConfig& config, std::
     }
     DAQLOOM_TRY(mfps, generator(config, stream));
     return generate_mfps(std::move(mfps), config.content, buffer);
+}
+
+CardSourceConfig card_config(const NodeConfig& config, protocol::ReadoutIndex readout) {
+    CardSourceConfig made{
+        .interval = base::Time::from_seconds(config.packing / config.event_rate_hz),
+        .card_buffer = config.card_buffer,
+        .mfps = {},
+        .acknowledge = config.card_acknowledge,
+        .seed = config.seed,
+        .first_stream = std::size_t{readout.value()} * config.streams};
+    for (const base::Bytes fragment : config.fragment_bytes) {
+        made.mfps.push_back(fragment * config.packing);
+    }
+    return made;
 }
 
 void see_checked(const CheckCounters& checked, const SeeCount& see) {
@@ -93,14 +108,27 @@ void see_buffer(const CounterName& name, base::Bytes size, const CounterName& na
     see(name_used.name, static_cast<std::uint64_t>(used));
 }
 
+/// Shows the counters above zero of the seats of an output.
+void see_seats(const CounterName& prefix, std::span<const Counter> seats, const SeeCount& see) {
+    for (std::size_t seat = 0; seat < seats.size(); ++seat) {
+        if (seats[seat] > 0) {
+            see(fmt::format("{}{}", prefix.name, seat), seats[seat]);
+        }
+    }
+}
+
 }  // namespace
 
 base::expected<void> Ends::make_streams(const NodeConfig& config, const Doorbell& unit) {
+    if (has_cards(config)) {
+        DAQLOOM_TRY(bell, Doorbell::create());
+        card_bell_.emplace(std::move(bell));
+    }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         DAQLOOM_TRY(buffer, Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
                                             .bytes = config.stream_buffer,
                                             .pieces = kStreamPieces},
-                                           &unit));
+                                           &unit, card_bell_ ? &*card_bell_ : nullptr));
         buffer.area().populate();
         const std::lock_guard lock(mutex_);
         streams_.push_back(std::move(buffer));
@@ -134,15 +162,26 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
     if (config.source == SourceKind::replay) {
         DAQLOOM_CHECK(open_recording(config));
     }
+    std::vector<CardSource::Stream> cards;
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         Buffer& buffer = streams_[stream];
         DAQLOOM_TRY(feed,
                     feed_of(config, readout.value() * config.streams + stream, recording_, buffer));
+        if (card_bell_) {
+            cards.push_back({&buffer, std::move(feed)});
+            continue;
+        }
         auto source = std::make_unique<Source>(
             buffer, std::move(feed),
             SourceConfig{.mfps_per_second = config.event_rate_hz / config.packing});
         const std::lock_guard lock(mutex_);
         sources_.push_back(std::move(source));
+    }
+    if (card_bell_) {
+        auto source = std::make_unique<CardSource>(card_config(config, readout), std::move(cards),
+                                                   *card_bell_);
+        const std::lock_guard lock(mutex_);
+        cards_ = std::move(source);
     }
     return {};
 }
@@ -159,11 +198,16 @@ base::expected<void> Ends::open_recording(const NodeConfig& config) {
 void Ends::end_sources() {
     stop_sources();
     const std::lock_guard lock(mutex_);
-    for (const auto& source : sources_) {
-        blocked_before_ += source->counters().blocked;
-        late_before_ += source->counters().late;
-        skipped_before_ += source->counters().skipped;
+    for (const SourceCounters* source : source_counters()) {
+        blocked_before_ += source->blocked;
+        late_before_ += source->late;
+        skipped_before_ += source->skipped;
     }
+    if (cards_) {
+        acknowledge_before_ += cards_->counters().stopped_for_acknowledge_ps;
+        memory_before_ += cards_->counters().stopped_for_memory_ps;
+    }
+    cards_.reset();
     sources_.clear();
     stream_server_.reset();
     streams_.clear();
@@ -203,21 +247,38 @@ base::expected<std::unique_ptr<MepConsumer>> Ends::make_consumer(const NodeConfi
 
 base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell& unit) {
     end_output();
+    const bool is_users = config.sink == SinkKind::user;
+    const bool fans_out = is_users && config.consumers != Consumers::one;
+    if (fans_out) {
+        DAQLOOM_TRY(bell, Doorbell::create());
+        fan_bell_.emplace(std::move(bell));
+    }
     DAQLOOM_TRY(buffer, Buffer::create({.name = "daqloom-output",
                                         .bytes = config.output_buffer,
                                         .pieces = kOutputPieces},
-                                       nullptr, &unit));
+                                       fans_out ? &*fan_bell_ : nullptr, &unit));
     buffer.area().populate();
     {
         const std::lock_guard lock(mutex_);
         output_.emplace(std::move(buffer));
     }
     kind_ = config.sink;
-    if (config.sink == SinkKind::user) {
-        DAQLOOM_TRY(server,
-                    BufferServer::serve({{buffer_name(config.run, config.self.value(), "output"),
-                                          &*output_, BufferSide::reader}}));
-        output_server_ = std::move(server);
+    tap_.emplace(std::min(config.output_buffer, kMostSampled), sampled_);
+    const std::string name = buffer_name(config.run, config.self.value(), "output");
+    std::vector<BufferOffer> offers = {
+        {name, &*output_, BufferSide::sampler, &*tap_, SampleCounters::seats}};
+    if (fans_out) {
+        fan_out_.emplace(*output_, *fan_bell_,
+                         FanOutConfig{.is_shared = config.consumers == Consumers::shared,
+                                      .patience = config.consumer_timeout},
+                         consumed_);
+        offers.push_back({name, &*output_, BufferSide::reader, &*fan_out_, FanOutCounters::seats});
+    } else if (is_users) {
+        offers.push_back({name, &*output_, BufferSide::reader});
+    }
+    DAQLOOM_TRY(server, BufferServer::serve(std::move(offers)));
+    output_server_ = std::move(server);
+    if (is_users) {
         return {};
     }
     DAQLOOM_TRY(consumer, make_consumer(config));
@@ -226,14 +287,19 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     return {};
 }
 
-/// Ends the output. When this returns, the unit's own sink has processed everything; a user's
-/// consumer may still have the memory mapped.
+/// Ends the output. When this returns, the unit's own sink has processed everything; users'
+/// consumers may still have the memory mapped.
 void Ends::end_output() {
     if (output_) {
         BufferWriter(*output_).close();
     }
     sink_.reset();
-    output_server_.reset();
+    if (fan_out_) {
+        fan_out_->finish();
+    }
+    output_server_.reset();  // before the rings are closed, as a consumer then attaches again
+    fan_out_.reset();
+    tap_.reset();
     const std::lock_guard lock(mutex_);
     output_.reset();
 }
@@ -242,11 +308,29 @@ void Ends::start_sources(std::uint64_t first_mfp) {
     for (auto& source : sources_) {
         source->start(std::max(first_mfp, source->next_mfp()));
     }
+    if (cards_) {
+        cards_->start(first_mfp);
+    }
 }
 void Ends::stop_sources() {
     for (auto& source : sources_) {
         source->stop();
     }
+    if (cards_) {
+        cards_->stop();
+    }
+}
+
+/// Counters of the sources. Precondition: `mutex_` is locked.
+std::vector<const SourceCounters*> Ends::source_counters() const {
+    std::vector<const SourceCounters*> all;
+    for (const auto& source : sources_) {
+        all.push_back(&source->counters());
+    }
+    if (cards_) {
+        all.push_back(&cards_->counters().source);
+    }
+    return all;
 }
 void Ends::shut() {
     stop_sources();  // the counters of sources can still be read
@@ -259,10 +343,10 @@ void Ends::each_count(const SeeCount& see) const {
     std::uint64_t blocked = blocked_before_;
     std::uint64_t late = late_before_;
     std::uint64_t skipped = skipped_before_;
-    for (const auto& source : sources_) {
-        blocked += source->counters().blocked;
-        late += source->counters().late;
-        skipped += source->counters().skipped;
+    for (const SourceCounters* source : source_counters()) {
+        blocked += source->blocked;
+        late += source->late;
+        skipped += source->skipped;
     }
     base::Bytes size = 0;
     base::Bytes used = 0;
@@ -276,11 +360,27 @@ void Ends::each_count(const SeeCount& see) const {
                    static_cast<base::Bytes>(output_->area().bytes().size()),
                    counter_names::kOutputBytesUsed, output_->held_bytes(), see);
     }
+    const bool has_cards = card_bell_.has_value();
+    const std::uint64_t for_acknowledge =
+        acknowledge_before_ + (cards_ ? cards_->counters().stopped_for_acknowledge_ps.get() : 0);
+    const std::uint64_t for_memory =
+        memory_before_ + (cards_ ? cards_->counters().stopped_for_memory_ps.get() : 0);
     lock.unlock();
+    if (has_cards) {
+        see(counter_names::kStoppedForAcknowledge.name, for_acknowledge);
+        see(counter_names::kStoppedForMemory.name, for_memory);
+    }
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);
     see(counter_names::kPlacesSkipped.name, skipped);
-    if (kind_ == SinkKind::check) {
+    see_seats(counter_names::kConsumerMeps, consumed_.acknowledged, see);
+    see_seats(counter_names::kConsumerReturned, consumed_.returned, see);
+    see_seats(counter_names::kSamplerMeps, sampled_.copied, see);
+    see_seats(counter_names::kSamplerSkipped, sampled_.skipped, see);
+    if (kind_ == SinkKind::user) {
+        see(counter_names::kConsumersAttached.name, consumed_.attached);
+        see(counter_names::kConsumersRevoked.name, consumed_.revoked);
+    } else if (kind_ == SinkKind::check) {
         see_checked(checked_, see);
     } else if (kind_ == SinkKind::file) {
         see_written(written_, see);

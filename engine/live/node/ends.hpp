@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/expected.hpp"
+#include "live/ends/card_source.hpp"
 #include "live/ends/check_sink.hpp"
 #include "live/ends/file_sink.hpp"
 #include "live/ends/recording.hpp"
@@ -18,6 +19,9 @@
 #include "live/memory/buffer.hpp"
 #include "live/memory/buffer_server.hpp"
 #include "live/memory/counters.hpp"
+#include "live/memory/doorbell.hpp"
+#include "live/memory/fan_out.hpp"
+#include "live/memory/sample_tap.hpp"
 #include "live/node/counters_page.hpp"
 #include "live/node/node_config.hpp"
 
@@ -50,6 +54,7 @@ class Ends {
 
     [[nodiscard]] std::span<Buffer> streams() { return streams_; }
     [[nodiscard]] Buffer* output() { return output_ ? &*output_ : nullptr; }
+    [[nodiscard]] SampleTap* tap() { return tap_ ? &*tap_ : nullptr; }
     void each_count(const SeeCount& see) const;
 
   private:
@@ -57,26 +62,36 @@ class Ends {
     base::expected<void> open_recording(const NodeConfig& config);
     base::expected<std::unique_ptr<MepConsumer>> make_consumer(const NodeConfig& config);
     void end_sources();
+    [[nodiscard]] std::vector<const SourceCounters*> source_counters() const;
     void end_output();
 
     NodeCounters& counters_;
+    std::optional<Doorbell> card_bell_;  ///< writers' doorbell of the streams from cards
     std::vector<Buffer> streams_;
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
     std::optional<Recording> recording_;  ///< to be replayed
     std::shared_ptr<const RecordedChecksums> checksums_;
-    mutable std::mutex mutex_;  ///< guards the buffers and the next four, which other threads read
+    mutable std::mutex mutex_;  ///< guards the buffers and the next seven, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
+    std::unique_ptr<CardSource> cards_;     ///< in place of `sources_`
+    std::uint64_t acknowledge_before_ = 0;  ///< time of earlier cards with the trigger stopped (ps)
+    std::uint64_t memory_before_ = 0;
     std::uint64_t blocked_before_ = 0;  ///< MFPs counted by earlier sources
     std::uint64_t late_before_ = 0;
     std::uint64_t skipped_before_ = 0;
     std::unique_ptr<BufferServer> stream_server_;
 
+    std::optional<Doorbell> fan_bell_;  ///< reader's doorbell of the output, of a fan-out
     std::optional<Buffer> output_;
+    std::optional<SampleTap> tap_;
+    std::optional<FanOut> fan_out_;
     std::optional<Sink> sink_;
     std::unique_ptr<BufferServer> output_server_;
     std::atomic<SinkKind> kind_ = SinkKind::user;
     CheckCounters checked_;
     FileCounters written_;
+    FanOutCounters consumed_;
+    SampleCounters sampled_;
     DuplicateFilter duplicates_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -42,6 +43,13 @@ base::expected<void> Node::check(const NodeConfig& given) {
     DAQLOOM_CHECK(live::check(config.tcp, units));
     DAQLOOM_REFUSE_IF(config.streams < 1 || config.streams > most_streams,
                       "{} streams; give 1 to {}", config.streams, most_streams);
+    DAQLOOM_REFUSE_IF(config.output_alignment < 64 || config.output_alignment > (2 << 20) ||
+                          !std::has_single_bit(static_cast<std::uint64_t>(config.output_alignment)),
+                      "output_alignment of {} bytes; give a power of two from 64 to 2097152",
+                      config.output_alignment);
+    DAQLOOM_REFUSE_IF(has_cards(config) && config.event_rate_hz <= 0,
+                      "card_buffer of {} bytes without an event rate; set event.rate",
+                      config.card_buffer);
     DAQLOOM_CHECK(check_epoch(config));
     const std::uint32_t readouts = units_in(config.slots.readouts);
     DAQLOOM_REFUSE_IF(config.fragment_bytes.size() != std::size_t{readouts} * config.streams,
@@ -220,6 +228,7 @@ base::expected<void> Node::start(std::uint64_t first_mep) {
                                    .transport = flow.transport.get(),
                                    .streams = node.ends.streams(),
                                    .output = node.ends.output(),
+                                   .tap = node.ends.tap(),
                                    .counters = &node.counters,
                                    .trace = &node.trace,
                                    .arrivals = &node.arrivals,

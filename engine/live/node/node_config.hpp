@@ -10,6 +10,7 @@
 #include "base/fields.hpp"
 #include "base/units.hpp"
 #include "live/ends/generator_source.hpp"
+#include "live/memory/fan_out.hpp"
 #include "live/memory/handover.hpp"
 #include "live/transport/tcp/socket.hpp"
 #include "live/transport/transport.hpp"
@@ -19,6 +20,7 @@
 #include "protocol/schedule/daqpipe_rules.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
+#include "protocol/schedule/spiky_delay.hpp"
 
 namespace daqloom::live {
 
@@ -57,6 +59,9 @@ struct NodeConfig : AllRules {
         (Protocol, protocol, "Building protocol.", Protocol::shift),
         (base::DelayDistribution, phase_jitter,
          "Linear shifting: delay before each phase, or at the beginning of each window."),
+        (std::vector<base::DelayDistribution>, mep_processing,
+         "Except in pull building, whose rules have them: successive delays from a built MEP until "
+         "its room is free again."),
         (protocol::WhenFull, when_full, "Builder unit with a full output buffer.",
          protocol::WhenFull::discard),
         (bool, delivers_incomplete, "Events without fragments of lost units are delivered.", true),
@@ -69,7 +74,12 @@ struct NodeConfig : AllRules {
          "streams.",
          100),
         (double, event_rate_hz, "Rate of sources; 0: as fast as there is room."),
-        (std::uint64_t, seed, "Seed of sizes, content and jitter.", 1),
+        (base::Bytes, card_buffer,
+         "Linear shifting: buffer of the card of a stream; 0: no card. Needs a rate."),
+        (protocol::SpikyDelay, card_acknowledge,
+         "Time from an MFP's arrival in the stream's buffer until its card has the "
+         "acknowledgement."),
+        (std::uint64_t, seed, "Seed of sizes, content, jitter and acknowledgements.", 1),
         (base::Bytes, stream_buffer, "Buffer of a stream (B).", base::Bytes{64} << 20),
         (base::Bytes, output_buffer, "Buffer of a builder unit (B).", base::Bytes{256} << 20),
         (SourceKind, source, "Source of data.", SourceKind::generator),
@@ -77,6 +87,12 @@ struct NodeConfig : AllRules {
         (std::string, replay, "Folder of the files of a replay."),
         (SinkKind, sink, "Fate of built events.", SinkKind::check),
         (std::string, output, "Folder of the files of a sink."),
+        (Consumers, consumers, "Processes that may consume the output, if a user has the sink.",
+         Consumers::one),
+        (base::Time, consumer_timeout,
+         "Several consumers: time in which one that holds MEPs must acknowledge one; 0: no limit."),
+        (base::Bytes, output_alignment,
+         "MEPs start at multiples of it in the output buffer; a power of two, 64 B to 2 MiB.", 64),
         (std::uint32_t, trace_stages, "Stages that are kept at most; 0: none."),
         (std::uint32_t, trace_arrivals,
          "Arrivals of events, under pull building, that are kept at most; 0: none."))
@@ -84,6 +100,10 @@ struct NodeConfig : AllRules {
     Token token = {};
 };
 
+/// Whether the data of a unit's own sources come from cards with small buffers.
+inline bool has_cards(const NodeConfig& config) {
+    return config.card_buffer > 0 && config.source != SourceKind::user;
+}
 /// Number of units that have a slot.
 std::uint32_t units_in(const std::vector<UnitIndex>& slots);
 /// Pull building: bytes of the largest fragment. Fails for impossible event sizes.

@@ -1,101 +1,13 @@
 // Whole nodes: MEPs as they arrive at a consumer in another process or thread.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <map>
-#include <mutex>
 #include <set>
-#include <thread>
 
-#include "live/memory/buffer_client.hpp"
-#include "live/node/node_fixture_test.hpp"
-#include "protocol/data/mep_check.hpp"
+#include "live/node/consumer_fixture_test.hpp"
 
 namespace daqloom::live {
 namespace {
-
-protocol::MfpGenerator generator_of(const NodeConfig& config, std::uint32_t stream) {
-    return base::value_of(protocol::MfpGenerator::make(
-        {.source_id = static_cast<std::uint16_t>(stream),
-         .packing = config.packing,
-         .sizes = std::make_shared<protocol::PatternSizes>(
-             config.fragment_sizes, config.fragment_bytes[stream], config.seed)}));
-}
-
-/// A user's consumer of a unit's events, which checks them and records their missing MFPs.
-class Consumer {
-  public:
-    Consumer(const NodeConfig& config, UnitIndex unit)
-        : name_(buffer_name(config.run, unit.value(), "output")) {
-        for (std::uint32_t stream = 0; stream < config.fragment_bytes.size(); ++stream) {
-            expected_.push_back(generator_of(config, stream));
-        }
-        thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-    }
-    ~Consumer() { is_held = false; }
-
-    std::atomic<bool> is_held = false;  ///< consumes nothing
-    std::atomic<std::uint64_t> meps = 0;
-    std::atomic<std::uint64_t> wrong = 0;
-    std::atomic<std::uint64_t> repeated = 0;
-
-    /// Per MEP number: the streams whose MFPs are missing, and those whose MFPs are empty.
-    struct Lacks {
-        std::set<std::uint32_t> missing;
-        std::set<std::uint32_t> empty;
-    };
-    std::map<std::uint64_t, Lacks> lacks() {
-        const std::lock_guard lock(mutex_);
-        return lacks_;
-    }
-
-  private:
-    void run(const std::stop_token& stop) {
-        while (!stop.stop_requested()) {
-            auto attached =
-                attach_buffer(name_, BufferSide::reader, now() + base::milliseconds(20));
-            if (!attached) {
-                continue;
-            }
-            BufferReader reader(attached->buffer());
-            while (!reader.is_at_end() && !stop.stop_requested()) {
-                if (is_held) {
-                    std::this_thread::yield();
-                } else if (const auto piece = reader.next()) {
-                    take(*piece);
-                    reader.acknowledge();
-                } else {
-                    reader.wait(now() + base::milliseconds(20));
-                }
-            }
-        }
-    }
-    void take(const Piece& piece) {
-        const std::span memory(reinterpret_cast<const std::uint8_t*>(piece.bytes.data()),
-                               piece.bytes.size());
-        const auto check = protocol::check_mep(expected_, memory);
-        const auto mep = protocol::MepView::decode(memory);
-        const bool is_right = check.fault == protocol::DataFault::none && mep &&
-                              mep->header().mep == protocol::MepId{piece.tag};
-        wrong += is_right ? 0 : 1;
-        Lacks lacks;
-        for (std::uint32_t stream = 0; is_right && stream < mep->streams(); ++stream) {
-            const auto state = mep->entry(stream).state;
-            if (state != protocol::MepState::complete) {
-                (state == protocol::MepState::missing ? lacks.missing : lacks.empty).insert(stream);
-            }
-        }
-        const std::lock_guard lock(mutex_);
-        repeated += lacks_.emplace(piece.tag, lacks).second ? 0 : 1;
-        ++meps;
-    }
-
-    std::string name_;
-    std::vector<protocol::MfpGenerator> expected_;
-    std::mutex mutex_;
-    std::map<std::uint64_t, Lacks> lacks_;
-    std::jthread thread_;
-};
 
 /// Two units with users' consumers and small output buffers.
 NodeConfig with_small_output(const std::string& transport, protocol::WhenFull when_full) {

@@ -60,6 +60,10 @@ base::expected<void> check(const PushBuilderConfig& config) {
             !std::has_single_bit(static_cast<std::uint64_t>(alignment)),
         "MEP header of {} and alignment of {} bytes; give 0 to {} and a power of two up to {}",
         header, alignment, largest_mep_header, largest_mfp_alignment);
+    DAQLOOM_REFUSE_IF(config.output_alignment < 1 || config.output_alignment > Bytes{1} << 30 ||
+                          !std::has_single_bit(static_cast<std::uint64_t>(config.output_alignment)),
+                      "output alignment of {} bytes; give a power of two up to 2^30",
+                      config.output_alignment);
     return {};
 }
 

@@ -64,6 +64,8 @@ struct PushBuilderConfig {
     WhenFull when_full = WhenFull::discard;
     WhenIncomplete when_incomplete = WhenIncomplete::deliver;
     MepLayout layout = {};
+    /// Every MEP starts at a multiple of it in the output buffer; a power of two up to 2^30.
+    base::Bytes output_alignment = 1;
 };
 
 /// Fails if the output buffer is smaller than one MEP of `usual_mep` bytes, because all MEPs would
@@ -385,11 +387,11 @@ class PushBuilder {
             here.payload += size;
         }
         here.bytes = std::max(lay_out(config_.layout, sizes, offsets), config_.layout.alignment);
-        const auto place = meps_held() < config_.output_meps
-                               ? output_.push(next_to_answer_, here.bytes)
-                               : std::nullopt;
+        const base::Bytes room = aligned(here.bytes, config_.output_alignment);
+        const auto place =
+            meps_held() < config_.output_meps ? output_.push(next_to_answer_, room) : std::nullopt;
         if (!place) {
-            if (config_.when_full == WhenFull::wait && here.bytes <= output_.capacity()) {
+            if (config_.when_full == WhenFull::wait && room <= output_.capacity()) {
                 return false;
             }
             here.state = State::done;

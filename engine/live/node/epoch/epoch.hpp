@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"
+#include "live/memory/sample_tap.hpp"
 #include "live/node/epoch/arrival_record.hpp"
 #include "live/node/epoch/lease.hpp"
 #include "live/node/epoch/members.hpp"
@@ -29,6 +30,7 @@ struct EpochParts {
     Transport* transport = nullptr;
     std::span<Buffer> streams;  ///< buffers of the readout unit
     Buffer* output = nullptr;   ///< buffer of the builder unit
+    SampleTap* tap = nullptr;   ///< samplers of the output
     NodeCounters* counters = nullptr;
     StageTrace* trace = nullptr;
     ArrivalRecord* arrivals = nullptr;

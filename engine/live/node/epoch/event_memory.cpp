@@ -48,12 +48,13 @@ base::expected<EventMemory> EventMemory::of(const NodeConfig& config, const Unit
     const EventMemory memory{
         .header = protocol::aligned(protocol::mep_overhead(units.readouts_in_run), kEventLine),
         .place = protocol::aligned(mfp, kEventLine),
+        .alignment = config.output_alignment,
         .readouts = units.readouts,
         .slots = slots};
     DAQLOOM_REFUSE_IF(memory.bytes() > config.output_buffer,
                       "{} {} of up to {} bytes take {} bytes of the output buffer, which "
                       "has {}; give fewer {} or a larger output buffer",
-                      slots, words.slots_of_events, memory.event_bytes(), memory.bytes(),
+                      slots, words.slots_of_events, memory.stride(), memory.bytes(),
                       config.output_buffer, words.slots);
     const Bytes collected = memory.place * slots * units.builders;
     DAQLOOM_REFUSE_IF(collected > config.stream_buffer,

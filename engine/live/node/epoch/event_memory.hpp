@@ -11,14 +11,16 @@
 #include "base/units.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/data/mep_layout.hpp"
 #include "protocol/units/requested_unit.hpp"
 
 namespace daqloom::live {
 
 /// Sizes are multiples of a cache line.
 struct EventMemory {
-    base::Bytes header = 0;  ///< bytes of a MEP's header
-    base::Bytes place = 0;   ///< room of an MFP
+    base::Bytes header = 0;     ///< bytes of a MEP's header
+    base::Bytes place = 0;      ///< room of an MFP
+    base::Bytes alignment = 1;  ///< every event starts at a multiple of it
     std::uint32_t readouts = 1;
     std::uint32_t slots = 1;  ///< events at a time
 
@@ -35,15 +37,17 @@ struct EventMemory {
     }
 
     [[nodiscard]] base::Bytes event_bytes() const { return header + place * readouts; }
-    [[nodiscard]] base::Bytes bytes() const { return event_bytes() * slots; }
+    /// Distance from one event to the next.
+    [[nodiscard]] base::Bytes stride() const { return protocol::aligned(event_bytes(), alignment); }
+    [[nodiscard]] base::Bytes bytes() const { return stride() * slots; }
 
-    [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return event_bytes() * slot; }
+    [[nodiscard]] base::Bytes event_at(std::uint32_t slot) const { return stride() * slot; }
     [[nodiscard]] base::Bytes mfp_at(std::uint32_t slot, protocol::ReadoutIndex readout) const {
         return event_at(slot) + header + place * readout.value();
     }
     /// The slot of the event that contains this byte.
     [[nodiscard]] std::uint32_t slot_at(base::Bytes offset) const {
-        return static_cast<std::uint32_t>(offset / event_bytes());
+        return static_cast<std::uint32_t>(offset / stride());
     }
 
   private:

@@ -2,22 +2,34 @@
 // consumer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/ring.hpp"
 #include "base/units.hpp"
 #include "live/memory/buffer.hpp"
+#include "live/memory/sample_tap.hpp"
 
 namespace daqloom::live {
 
 /// Passes the MEPs of one epoch to the consumer, in the order in which they were built.
 class MepOutput {
   public:
-    explicit MepOutput(Buffer& buffer)
-        : writer_(buffer), consumed_(writer_.acknowledged()), before_(writer_.committed()) {}
+    /// `tap`: samplers of the MEPs; may be null.
+    explicit MepOutput(Buffer& buffer, SampleTap* tap = nullptr)
+        : area_(buffer.area().bytes()),
+          tap_(tap),
+          writer_(buffer),
+          consumed_(writer_.acknowledged()),
+          before_(writer_.committed()) {}
 
     /// Adds a MEP; `turn`: its turn at its builder unit, `tag`: its number in the run.
     void put(std::uint64_t turn, std::uint64_t tag, base::Bytes offset, base::Bytes bytes) {
+        if (tap_ != nullptr) {
+            tap_->offer(tag, area_.subspan(static_cast<std::size_t>(offset),
+                                           static_cast<std::size_t>(bytes)));
+        }
         queue_.push({turn, tag, offset, bytes});
         retry();
     }
@@ -62,6 +74,8 @@ class MepOutput {
         }
     }
 
+    std::span<const std::byte> area_;
+    SampleTap* tap_;
     BufferWriter writer_;
     std::uint64_t consumed_;           ///< acknowledged pieces
     std::uint64_t before_;             ///< pieces of earlier epochs

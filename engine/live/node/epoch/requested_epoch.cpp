@@ -56,7 +56,8 @@ class RequestedEpoch final : public UnitEpoch {
     void begin() override {}
     bool step(Time now) override;
     [[nodiscard]] Time next_timer() const override {
-        return std::min(unit_->next_timer(), clock_ ? clock_->begin_of(next_slot_) : Time::never());
+        return std::min({unit_->next_timer(), next_processed(),
+                         clock_ ? clock_->begin_of(next_slot_) : Time::never()});
     }
     void on_lease(std::uint64_t mep_end) override {
         World world{*this};
@@ -221,8 +222,8 @@ bool RequestedEpoch<Unit>::step(Time now) {
         unit_->on_data(now, world);
     }
     if (unit_->builder() != nullptr) {
-        did |=
-            take_back([&](std::uint64_t event) { unit_->on_consumed(EventId{event}, now, world); });
+        did |= take_back(
+            now, [&](std::uint64_t event) { unit_->on_consumed(EventId{event}, now, world); });
     }
     count();
     return did;

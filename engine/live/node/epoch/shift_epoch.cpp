@@ -51,7 +51,9 @@ class ShiftEpoch final : public UnitEpoch {
 
     void begin() override;
     bool step(Time now) override;
-    [[nodiscard]] Time next_timer() const override { return timers_.next(); }
+    [[nodiscard]] Time next_timer() const override {
+        return std::min(timers_.next(), next_processed());
+    }
     void on_lease(std::uint64_t mep_end) override;
     void on_close(std::span<const UnitIndex> lost) override;
     [[nodiscard]] bool is_drained() const override {
@@ -193,7 +195,7 @@ bool ShiftEpoch::step(Time now) {
     did |= give_back_acknowledged();
     did |= feed_streams();
     if (unit_->builder() != nullptr) {
-        did |= take_back([&](std::uint64_t mep) { unit_->on_consumed(MepId{mep}, world); });
+        did |= take_back(now, [&](std::uint64_t mep) { unit_->on_consumed(MepId{mep}, world); });
     }
     count();
     return did;
@@ -248,7 +250,7 @@ bool ShiftEpoch::waits_for_its_own() const {
 bool ShiftEpoch::is_at_consumer() const {
     const auto* builder = unit_->builder();
     return builder != nullptr && config().when_full == protocol::WhenFull::wait &&
-           builder->under_construction() == 0 && !is_consumed();
+           builder->under_construction() == 0 && builder->meps_held() > 0;
 }
 
 /// Whether announced sizes of this readout unit still lack a builder unit's answer.
@@ -392,7 +394,8 @@ base::expected<void> check_shift(const NodeConfig& config) {
         config.stream_buffer, units_in(config.slots.builders), config.meps_per_phase, largest,
         round);
     if (config.source == SourceKind::generator) {
-        DAQLOOM_CHECK(protocol::check_output(config.output_buffer, mep));
+        DAQLOOM_CHECK(protocol::check_output(config.output_buffer,
+                                             protocol::aligned(mep, config.output_alignment)));
     }
     return {};
 }

@@ -42,6 +42,7 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
     unit.builder.layout = {
         .header = protocol::mep_overhead(members.readouts_in_run * config.streams),
         .alignment = kMfpAlignment};
+    unit.builder.output_alignment = config.output_alignment;
     return unit;
 }
 

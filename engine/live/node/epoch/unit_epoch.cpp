@@ -1,5 +1,7 @@
 #include "live/node/epoch/unit_epoch.hpp"
 
+#include <fmt/format.h>
+
 namespace daqloom::live {
 
 using base::Bytes;
@@ -13,11 +15,13 @@ UnitEpoch::UnitEpoch(const EpochParts& parts, Members members, std::uint32_t str
       counters_(*parts.counters),
       send_queue_(*parts.transport),
       streams_(streams),
+      processing_(parts.config->seed,
+                  fmt::format("processing of {}, {}", parts.config->self.value(), parts.epoch)),
       refused_messages_before_(counters_.refused_messages),
       refused_writes_before_(counters_.refused_writes) {}
 
 void UnitEpoch::make_mep_output() {
-    mep_output_.emplace(*parts_.output);
+    mep_output_.emplace(*parts_.output, parts_.tap);
     table_.resize(std::size_t{members_.readouts_in_run} * streams_);
     granted_at_.resize(Immediate::slots);
 }
@@ -121,6 +125,9 @@ void UnitEpoch::hand_over(const BuiltMep& built) {
                                      .events = config().packing};
     [[maybe_unused]] const auto written = protocol::encode_mep(
         header, table_, {reinterpret_cast<std::uint8_t*>(memory.data()), memory.size()});
+    if (!config().mep_processing.empty()) {
+        processed_at_.push(now() + base::draw_total(config().mep_processing, processing_));
+    }
     mep_output_->put(built.key, number, built.place, built.bytes);
 }
 

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/distribution.hpp"
 #include "base/expected.hpp"
+#include "base/random.hpp"
+#include "base/ring.hpp"
 #include "base/units.hpp"
 #include "live/memory/clock.hpp"
 #include "live/node/epoch/epoch.hpp"
@@ -92,15 +96,31 @@ class UnitEpoch : public Epoch {
     };
     /// Writes header and table, and passes the MEP to the consumer.
     void hand_over(const BuiltMep& built);
-    /// Calls `consumed(key)` for each MEP that the consumer has processed. False: no such MEP.
+    /// Calls `consumed(key)` for each MEP that the consumer has acknowledged and whose processing
+    /// delays (`mep_processing`) are over. False: no such MEP.
     template <class Consumed>
-    bool take_back(Consumed consumed) {
-        return mep_output_->take_back([&](std::uint64_t key) {
+    bool take_back(base::Time now, Consumed consumed) {
+        bool did = mep_output_->take_back([&](std::uint64_t key) {
             if (config().sink == SinkKind::user) {  // other sinks count themselves
                 counters_.meps_processed.add(1);
             }
-            consumed(key);
+            if (config().mep_processing.empty()) {
+                consumed(key);
+                return;
+            }
+            in_process_.emplace(processed_at_.front(), key);
+            processed_at_.pop();
         });
+        for (; next_processed() <= now; did = true) {
+            const std::uint64_t key = in_process_.begin()->second;
+            in_process_.erase(in_process_.begin());
+            consumed(key);
+        }
+        return did;
+    }
+    /// End of the processing of a MEP that the consumer has acknowledged; never: there is none.
+    [[nodiscard]] base::Time next_processed() const {
+        return in_process_.empty() ? base::Time::never() : in_process_.begin()->first;
     }
 
     // ---- configuration and members
@@ -139,6 +159,9 @@ class UnitEpoch : public Epoch {
     std::vector<protocol::MepEntry> table_;           ///< MFPs of the run's streams
     std::uint64_t table_bytes_ = 0;                   ///< bytes of the MFPs in the table
     std::vector<base::Time> granted_at_;              ///< by slot
+    base::RandomStream processing_;
+    base::Ring<base::Time> processed_at_;  ///< of MEPs that the consumer has not acknowledged
+    std::multimap<base::Time, std::uint64_t> in_process_;  ///< acknowledged MEPs, by their end
     std::vector<UnitIndex> unreachable_;
 
     // ---- refused: in earlier epochs, and in this one before reaching the protocol's units

@@ -30,7 +30,7 @@ constexpr base::Bytes kCostOfWrite = 4096;  ///< in bytes of copying, added to i
 constexpr std::uint64_t kPollsPerLook = 1024;
 constexpr base::Time kTimePerLook = base::milliseconds(20);
 
-constexpr std::uint64_t kListener = ~std::uint64_t{0};
+constexpr std::uint64_t kConnectorKey = ~std::uint64_t{0};
 
 base::expected<std::string> random_name() {
     std::array<std::uint64_t, 2> random{};
@@ -135,7 +135,7 @@ base::expected<std::vector<UnitIndex>> ShmTransport::connect(std::span<const Pee
         by_index_[index] = unit.get();
         units_.push_back(std::move(unit));
     }
-    if (!watch(sockets_.get(), listener_.fd(), EPOLLIN, kListener)) {
+    if (!watch(sockets_.get(), listener_.fd(), EPOLLIN, kConnectorKey)) {
         return base::system_failure(
             fmt::format("cannot watch {}: {}", name_, std::strerror(errno)));
     }
@@ -336,7 +336,7 @@ void ShmTransport::poll_sockets() {
     std::array<epoll_event, 16> ends{};
     const int count = ::epoll_wait(sockets_.get(), ends.data(), ends.size(), 0);
     for (const auto& end : std::span(ends).first(static_cast<std::size_t>(std::max(count, 0)))) {
-        if (end.data.u64 == kListener) {
+        if (end.data.u64 == kConnectorKey) {
             const std::uint64_t before = listener_.refused();
             const bool came = listener_.accept(now()).has_value();
             counters_.refused_strangers += listener_.refused() - before + (came ? 1 : 0);
