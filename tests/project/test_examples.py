@@ -42,7 +42,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 
     cmake("--install", engine, "--prefix", folder / "installed")
-    for example in ("source", "sink", "hook"):
+    for example in ("source", "sink", "hook", "gpu"):
         # Neither optimised nor with symbols: quick, and a compiler cache knows it the next time.
         options = ("-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_PREFIX_PATH={folder / 'installed'}")
         cmake("-S", ROOT / "examples" / example, "-B", folder / example, *options)
@@ -144,6 +144,31 @@ def test_c_sink_takes_built_events(served: ServedBuffer, name: str, examples: Pa
     out = finished(sink)
     assert out.endswith("incomplete: 10\n")
     assert sum(int(line.split(": ")[1]) for line in out.splitlines()[:-1]) == 30
+
+
+def test_gpu_sink_finds_a_buffer_that_can_be_registered(
+    name: str, served: ServedBuffer, examples: Path
+) -> None:
+    sink = started(examples / "gpu/my_gpu_sink", name, "64")
+    write_meps(name, 30)
+    assert (
+        finished(sink) == "no GPU: 1 pages could be registered\n30 MEPs at multiples of 64 bytes\n"
+    )
+
+
+def test_gpu_sink_ends_at_a_mep_that_is_not_aligned(
+    name: str, served: ServedBuffer, examples: Path
+) -> None:
+    sink = started(examples / "gpu/my_gpu_sink", name, "4096")
+    writer = BufferWriter(name)
+    for tag in range(2):
+        room = writer.reserve(100)
+        assert room is not None
+        writer.commit(tag, 100)
+    _, err = sink.communicate(timeout=60)
+    assert sink.returncode == 1
+    text = "MEP 1 starts at no multiple of 4096 bytes; set measure.output_alignment"
+    assert err == f"my_gpu_sink: {text}\n"
 
 
 def test_c_examples_report_a_missing_argument(examples: Path, name: str) -> None:

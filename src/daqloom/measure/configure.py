@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from daqloom import _engine
-from daqloom.configuration.rules import rules_of
+from daqloom.configuration.rules import processing_delays, rules_of
 from daqloom.configuration.settings import settings
 from daqloom.control.protocol.messages import Configure
 from daqloom.data.generator import check_packets
@@ -111,7 +111,7 @@ def files_of_a_unit(scenario: Scenario) -> int:
     """Return the number of files that a unit opens, from the counts in `open_files`. Raises
     ScenarioError for a scenario that cannot be measured."""
     where = places(scenario)
-    own, each_unit = {"shm": (20, 8), "tcp": (24, 2)}.get(scenario.measure.transport, (44, 2))
+    own, each_unit = {"shm": (24, 8), "tcp": (28, 2)}.get(scenario.measure.transport, (48, 2))
     return own + each_unit * where.units + 6 * where.streams
 
 
@@ -173,7 +173,7 @@ def live_config(
 
 def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveConfig:
     """Return the configuration, except for the address of the unit's machine."""
-    measure, building = scenario.measure, scenario.building
+    measure, building, card = scenario.measure, scenario.building, scenario.readout.card
     where = places(scenario)
     return settings(
         _engine.LiveConfig,
@@ -186,6 +186,7 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         tcp=_tcp_config(scenario),
         **rules_of(scenario, where.barrier_groups),
         phase_jitter=building.jitter,
+        mep_processing=[] if scenario.protocol.has_arrivals else processing_delays(scenario),
         delivers_incomplete=measure.incomplete == "deliver",
         streams=where.streams,
         packing=scenario.packing,
@@ -196,6 +197,8 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         seed=scenario.run.seed,
         stream_buffer=min(scenario.readout.buffer, measure.stream_buffer),
         output_buffer=min(scenario.builders.buffer, measure.output_buffer),
+        card_buffer=card.buffer,
+        card_acknowledge=settings(_engine.SpikyDelay, card, usual=card.acknowledge),
         replay=measure.source_files,
         output=measure.sink_files,
         domain="",  # that of the address, unless a device is given

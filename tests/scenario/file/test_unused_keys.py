@@ -273,13 +273,13 @@ def test_each_key_changes_the_input_of_a_method_or_is_named(method: Method, prot
 def test_a_result_names_the_keys_that_its_method_does_not_use() -> None:
     slow = load("laptop", {"builders.processing": [{"mean": "2 s"}], "event.rate": "1 MHz"})
     slow = override(slow, {"readout.card.buffer": "1 MB"})
-    [about_units] = [text for text in unused_warnings(slow, "measure") if "cards" in text]
-    text = "live units of linear shifting and DAQPIPE process no events and have no cards"
-    assert about_units == f"without effect: builders.processing, readout.card.*; {text}"
-    assert not [text for text in unused_warnings(slow, "simulate") if "processing" in text]
-    # Pull building does process events.
-    pull = load("laptop-pull", {"builders.processing": [{"mean": "1 ms"}]})
-    assert "builders.processing" not in " ".join(unused_warnings(pull, "measure"))
+    for method in ("simulate", "measure"):
+        assert not [text for text in unused_warnings(slow, method) if "processing" in text]
+        assert not [text for text in unused_warnings(slow, method) if "card" in text]
+    own = override(slow, {"measure.source": "user"})
+    [about_cards] = [text for text in unused_warnings(own, "measure") if "card" in text]
+    text = 'with measure.source = "user" your own source has the cards'
+    assert about_cards == f"without effect: readout.card.*; {text}"
 
 
 def test_a_default_that_is_given_is_not_named() -> None:

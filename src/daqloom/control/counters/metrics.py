@@ -63,6 +63,8 @@ ROWS: tuple[Row, ...] = (
     Row("waiting_share.network", lambda c: c.waiting_for_network_s, "share"),
     Row("control_messages", lambda c: c.messages_sent, "sum"),
     Row("source_buffer_full", lambda c: c.mfps_blocked, "sum"),
+    Row("trigger_stopped_share.acknowledge", lambda c: c.trigger_stopped_acknowledge_s, "share"),
+    Row("trigger_stopped_share.memory", lambda c: c.trigger_stopped_memory_s, "share"),
     Row("unit_cores", lambda c: c.cpu_s, "share"),
 )
 """Metrics of all protocols; absent if no unit has the counter."""

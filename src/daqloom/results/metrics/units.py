@@ -76,9 +76,10 @@ control_messages | messages | control messages | simulate (BUILDERS), measure |
     Control messages (without fragments), after the warm-up.
 source_buffer_full | MFPs | MFPs that found the source's buffer full | simulate (SHIFT), measure |
     Multi-fragment packets (MFPs) that waited because the source's buffer was full.
-trigger_stopped_share.* | 1 | time with the trigger stopped | simulate (SHIFT) |
+trigger_stopped_share.* | 1 | time with the trigger stopped | simulate (SHIFT), measure (SHIFT) |
     Share of the time in which a full readout card stopped the trigger, so that events were lost, by
-    what it waited for: the `acknowledge` of its data, or free host `memory`.
+    what it waited for: the `acknowledge` of its data, or free host `memory`. `measure`: mean over
+    the units; a unit whose memory is full stops its own trigger, and the others wait for its data.
 writes_overran | writes | writes beyond their time window | simulate (SHIFT) |
     Writes still in flight at the end of their time window.
 """

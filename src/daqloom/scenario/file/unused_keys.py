@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from daqloom.base.words import join_names
 from daqloom.scenario.document import keys
-from daqloom.scenario.schema.building import PROTOCOLS
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.switches import LEVELS
@@ -57,7 +55,6 @@ _PRICES = UnusedKey(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)
 """Prices of switches affect no method; only `daqloom demo` and reports print them."""
 _MACHINE = "the network is that of this machine, unless measure.lab or measure.device is set"
 _MEANS = "closed forms take means"
-_PACKING = [protocol.title for protocol in PROTOCOLS.values() if protocol.packs]
 
 UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
     "analyse": (
@@ -155,9 +152,9 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
             "the costs of hosts and messages are those of this machine",
         ),
         UnusedKey(
-            _keys("builders: processing", "readout: card.*"),
-            f"live units of {join_names(_PACKING)} process no events and have no cards",
-            lambda s: s.protocol.packs,
+            _keys("readout: card.*"),
+            'with measure.source = "user" your own source has the cards',
+            lambda s: s.measure.source == "user",
         ),
         UnusedKey(
             _keys("faults: cables routing detection sweep"),

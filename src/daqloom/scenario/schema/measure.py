@@ -185,6 +185,13 @@ class Measure(Part):
     shared memory)."""
     sink_files: FileName = ""
     """With sink file: folder for the files, which can be replayed later."""
+    consumers: Annotated[Literal["one", "exclusive", "shared"], When(".sink", ("user",))] = "one"
+    """Processes that may read the output of a unit: one; up to 16, each multi-event packet for one
+    of them (exclusive), which divides the load; or up to 16, each packet for all of them (shared).
+    Besides them, up to 4 samplers may read copies of some packets, with every sink."""
+    consumer_timeout: Annotated[Duration, When(".consumers", ("exclusive", "shared"))] = 10.0
+    """Time in which a consumer that holds multi-event packets must acknowledge one; otherwise it
+    loses them, and exclusive ones go to another consumer; "0 s": no limit (s)."""
     when_unwritable: Literal["count", "stop"] = "count"
     """With sink file: reaction to events that cannot be written (to a full disk, for example).
     count: they are counted as not written, the unit tries again, and the others continue; stop: the
@@ -196,6 +203,9 @@ class Measure(Part):
     """Buffer between the source of a stream and its readout unit (B)."""
     output_buffer: PositiveBytes = Field(default=256_000_000, le=1 << 40)
     """Buffer of a builder unit, in which events are built and from which sinks read (B)."""
+    output_alignment: PositiveBytes = Field(default=64, ge=64, le=1 << 21)
+    """Multi-event packets start at multiples of this power of two in the output buffer, which
+    starts at a page; "4 KiB": at pages, for memory that your process registers with a GPU (B)."""
     duration: PositiveDuration = 5.0
     """Wall-clock time of `daqloom measure`, warm-up included; run.duration is simulated time and
     does not apply (s)."""
@@ -300,6 +310,11 @@ class Measure(Part):
             raise ValueError(
                 f"bind = {self.bind} is reachable from other machines and requires certificates; "
                 "`daqloom control certificates DIR` makes them, certificates = DIR uses them"
+            )
+        if self.output_alignment.bit_count() != 1:
+            raise ValueError(
+                f"output_alignment = {self.output_alignment} B is not a power of two; expected one "
+                'such as "4 KiB"'
             )
         for kind, needed in (("source", "replay"), ("sink", "file")):
             if getattr(self, kind) == needed and not getattr(self, f"{kind}_files"):
