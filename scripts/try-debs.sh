@@ -48,7 +48,7 @@ apart=1 in_system '
 echo "Sources and sinks in C++:"
 in_system '
     examples=/usr/share/doc/libdaqloom-dev/examples
-    for name in source sink; do
+    for name in source sink gpu; do
         cmake -G Ninja -S $examples/$name -B $name
         cmake --build $name
     done

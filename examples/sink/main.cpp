@@ -45,9 +45,13 @@ int main(int argc, char** argv) {
         if (!mep) {
             return fail(mep.error().message);
         }
-        incomplete += mep->is_complete() ? 0 : 1;
+        const bool is_complete = mep->is_complete();
+        if (!reader.acknowledge()) {
+            break;  // the unit has given the MEP to another consumer: this one took too long
+        }
+        // From here on the memory of the MEP belongs to the unit again.
+        incomplete += is_complete ? 0 : 1;
         ++by_size[static_cast<std::size_t>(std::bit_width(piece->bytes.size()))];
-        reader.acknowledge();  // from here on its memory belongs to the unit again
     }
     for (std::size_t i = 0; i < by_size.size(); ++i) {
         if (by_size[i] > 0) {
