@@ -32,10 +32,11 @@ using CounterValue = Counters::Value;
 
 namespace {
 
-constexpr std::array kCauses = {counter_names::kWrong,        counter_names::kNotWritten,
-                                counter_names::kRefused,      counter_names::kTransportRefused,
+/// Prefixes in the list of counters, which are attributes.
+constexpr std::array kListed = {counter_names::kWrong,        counter_names::kNotWritten,
                                 counter_names::kConsumerMeps, counter_names::kConsumerReturned,
                                 counter_names::kSamplerMeps,  counter_names::kSamplerSkipped};
+constexpr std::array kRefusals = {counter_names::kRefused, counter_names::kTransportRefused};
 
 bool is_time(std::string_view name) { return name.ends_with("_ps"); }
 
@@ -74,9 +75,7 @@ std::vector<KnownCounter> known_counters() {
     std::vector<KnownCounter> all;
     each_known(
         [&](KnownCounter known, const std::string&, bool) { all.push_back(std::move(known)); });
-    for (const CounterName& cause : {counter_names::kWrong, counter_names::kNotWritten,
-                                     counter_names::kConsumerMeps, counter_names::kConsumerReturned,
-                                     counter_names::kSamplerMeps, counter_names::kSamplerSkipped}) {
+    for (const CounterName& cause : kListed) {
         all.push_back({fmt::format("{}*", cause.name), cause.meaning});
     }
     std::ranges::sort(all, {}, &KnownCounter::name);
@@ -147,8 +146,9 @@ void bind_histogram(nb::class_<Counters>& cls, const char* histogram, const char
 std::map<std::string, CounterValue> without(const Counters& all, bool causes) {
     std::map<std::string, CounterValue> found;
     for (const auto& [name, value] : all.by_name) {
-        const bool is_cause = std::ranges::any_of(
-            kCauses, [&](const CounterName& cause) { return name.starts_with(cause.name); });
+        const auto begins = [&](const CounterName& cause) { return name.starts_with(cause.name); };
+        const bool is_cause =
+            std::ranges::any_of(kListed, begins) || std::ranges::any_of(kRefusals, begins);
         if (name.find(counter_names::kBucket) == std::string::npos && !(causes && is_cause)) {
             found.emplace(name, value);
         }
@@ -232,16 +232,14 @@ void bind_counters(nb::module_& module) {
             bind_number(cls, attribute, known, &Counters::count);
         }
     });
-    bind_causes(cls, "wrong", counter_names::kWrong);
-    bind_causes(cls, "not_written", counter_names::kNotWritten);
+    for (const CounterName& cause : kListed) {
+        const std::string prefix = cause.name;
+        bind_causes(cls, prefix.substr(0, prefix.size() - 1).c_str(), cause);
+    }
     cls.def_prop_ro("causes_of_loss", &Counters::causes_of_loss,
                     "Causes of packets not written, such as \"No space left on device\".");
     bind_causes(cls, "refused", counter_names::kRefused);
     bind_causes(cls, "transport_refused", counter_names::kTransportRefused);
-    bind_causes(cls, "consumer_meps", counter_names::kConsumerMeps);
-    bind_causes(cls, "consumer_returned", counter_names::kConsumerReturned);
-    bind_causes(cls, "sampler_meps", counter_names::kSamplerMeps);
-    bind_causes(cls, "sampler_skipped", counter_names::kSamplerSkipped);
     live::UnitHistograms::each(
         [&](const char* name, auto, const char* meaning) { bind_histogram(cls, name, meaning); });
     bind_report<KnownCounter>(module, "KnownCounter", "Name and meaning of a counter.");

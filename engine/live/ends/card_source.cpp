@@ -17,8 +17,9 @@ struct CardSource::Out {
     void set_card_timer(std::uint32_t stream, Time at) { source.events_.push({at, stream, false}); }
 };
 
-CardSource::CardSource(CardSourceConfig config, std::vector<Stream> streams, const Doorbell& bell)
-    : config_(std::move(config)), bell_(bell) {
+CardSource::CardSource(CardSourceConfig config, std::vector<Stream> streams, const Doorbell& bell,
+                       CardCounters& counters)
+    : config_(std::move(config)), bell_(bell), counters_(counters) {
     for (Stream& stream : streams) {
         streams_.push_back({std::move(stream)});
     }
@@ -44,9 +45,7 @@ void CardSource::start(std::uint64_t first_mfp) {
     for (Fed& fed : streams_) {
         fed.next_mfp = begin;
     }
-    stopped_for_acknowledge_ =
-        Time{static_cast<std::int64_t>(counters_.stopped_for_acknowledge_ps)};
-    stopped_for_memory_ = Time{static_cast<std::int64_t>(counters_.stopped_for_memory_ps)};
+    counted_ = {};
     events_ = {};
     model_ = protocol::ReadoutCards(
         config_.interval,
@@ -70,16 +69,10 @@ void CardSource::run(const std::stop_token& stop) {
                 on_taken(config_.first_stream + index, here);
             }
         }
-        std::uint64_t skipped = 0;
-        for (const Fed& fed : streams_) {
-            skipped += fed.stream.feed->skipped();
-        }
-        counters_.source.skipped.set(skipped);
         const auto stopped = model_.stopped(here);
-        counters_.stopped_for_acknowledge_ps.set(
-            static_cast<std::uint64_t>((stopped_for_acknowledge_ + stopped.acknowledge).ps));
-        counters_.stopped_for_memory_ps.set(
-            static_cast<std::uint64_t>((stopped_for_memory_ + stopped.memory).ps));
+        counters_.stopped_for_acknowledge_ps.add(stopped.acknowledge - counted_.acknowledge);
+        counters_.stopped_for_memory_ps.add(stopped.memory - counted_.memory);
+        counted_ = stopped;
         bell_.sleep(events_.empty() ? Time::never() : events_.top().at, [&] {
             return !stop.stop_requested() && std::ranges::none_of(streams_, [](const Fed& fed) {
                 return fed.is_blocked && fed.writer->acknowledged() != fed.seen;
@@ -114,8 +107,10 @@ bool CardSource::feed(Fed& fed) {
         return true;
     }
     fed.seen = fed.writer->acknowledged();
+    const std::uint64_t skipped = fed.stream.feed->skipped();
     const MfpFeed::Fed done = fed.stream.feed->feed(fed.next_mfp, *fed.writer);
     const bool has_room = done != MfpFeed::Fed::no_room;
+    counters_.source.skipped.add(fed.stream.feed->skipped() - skipped);
     counters_.source.mfps.add(done == MfpFeed::Fed::done ? 1 : 0);
     counters_.source.blocked.add(!has_room && !fed.is_blocked ? 1 : 0);
     fed.next_mfp += has_room ? 1 : 0;

@@ -54,7 +54,9 @@ class CardSource {
         std::unique_ptr<MfpFeed> feed;
     };
 
-    CardSource(CardSourceConfig config, std::vector<Stream> streams, const Doorbell& bell);
+    /// `counters` must outlive the source; the next source continues with them.
+    CardSource(CardSourceConfig config, std::vector<Stream> streams, const Doorbell& bell,
+               CardCounters& counters);
     ~CardSource() { stop(); }
     CardSource(const CardSource&) = delete;
     CardSource& operator=(const CardSource&) = delete;
@@ -62,8 +64,6 @@ class CardSource {
     /// Starts with this MFP, or the first one that was never committed. See Source.
     void start(std::uint64_t first_mfp);
     void stop() { thread_.stop(); }
-
-    [[nodiscard]] const CardCounters& counters() const { return counters_; }
 
   private:
     struct Event {
@@ -102,9 +102,8 @@ class CardSource {
     std::vector<Card> cards_;  ///< by stream of the run
     protocol::ReadoutCards model_;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-    CardCounters counters_;
-    base::Time stopped_for_acknowledge_;  ///< before the last start
-    base::Time stopped_for_memory_;
+    CardCounters& counters_;
+    protocol::ReadoutCards::StopTimes counted_;  ///< stops of this start that are counted
     Background thread_;
 };
 

@@ -41,15 +41,16 @@ class CardUnit {
             all.push_back({&each, std::make_unique<Numbered>()});
             readers_.emplace_back(each);
         }
-        source_.emplace(std::move(config), std::move(all), bell_);
+        source_.emplace(std::move(config), std::move(all), bell_, counters_);
     }
 
     CardSource& source() { return *source_; }
+    [[nodiscard]] const SourceCounters& counters() const { return counters_.source; }
     [[nodiscard]] std::int64_t stopped() const {
-        return static_cast<std::int64_t>(source_->counters().stopped_for_acknowledge_ps);
+        return static_cast<std::int64_t>(counters_.stopped_for_acknowledge_ps);
     }
     [[nodiscard]] std::int64_t without_memory() const {
-        return static_cast<std::int64_t>(source_->counters().stopped_for_memory_ps);
+        return static_cast<std::int64_t>(counters_.stopped_for_memory_ps);
     }
     /// Takes the MFPs [from, end) of each stream, in order.
     void take(std::uint64_t from, std::uint64_t end) {
@@ -74,6 +75,7 @@ class CardUnit {
     Doorbell bell_ = base::value_of(Doorbell::create());
     std::vector<Buffer> buffers_;
     std::vector<BufferReader> readers_;
+    CardCounters counters_;
     std::optional<CardSource> source_;
 };
 
@@ -101,8 +103,7 @@ TEST(CardSource, ALateAcknowledgementStopsTheTriggerForTheTimeThatIsNotBridged) 
     unit.take(0, 100);
     unit.source().stop();
     EXPECT_GE(unit.stopped(), 99 * kMs);
-    EXPECT_LE(unit.stopped(),
-              static_cast<std::int64_t>(unit.source().counters().source.mfps) * kMs);
+    EXPECT_LE(unit.stopped(), static_cast<std::int64_t>(unit.counters().mfps) * kMs);
 }
 
 /// Half of the MFPs of each of 4 streams have a spike, which stops the trigger for 1 ms; the spikes
@@ -116,7 +117,7 @@ TEST(CardSource, UnitsStopForTheCardsOfAllUnits) {
         unit.source().start(10);
         unit.take(10, 210);
         unit.source().stop();
-        const auto mfps = static_cast<std::int64_t>(unit.source().counters().source.mfps / 2);
+        const auto mfps = static_cast<std::int64_t>(unit.counters().mfps / 2);
         stopped.push_back(unit.stopped() * 1000 / (mfps * kMs));
     }
     EXPECT_NEAR(static_cast<double>(stopped[0]), 1000 * 15 / 16, 60);  // 3.5 standard deviations
@@ -126,8 +127,8 @@ TEST(CardSource, UnitsStopForTheCardsOfAllUnits) {
 TEST(CardSource, AFullStreamBufferStopsTheTriggerAndLosesNothing) {
     CardUnit unit(card(1, microseconds(1), {}, 0), 1, 4 * kMfp);
     unit.source().start(0);
-    ASSERT_TRUE(unit.comes_true([&] { return unit.source().counters().source.blocked == 1; }));
-    EXPECT_EQ(unit.source().counters().source.mfps, 4U);
+    ASSERT_TRUE(unit.comes_true([&] { return unit.counters().blocked == 1; }));
+    EXPECT_EQ(unit.counters().mfps, 4U);
     unit.take(0, 50);
     unit.source().stop();
     EXPECT_GT(unit.without_memory(), 0);

@@ -123,6 +123,7 @@ base::expected<void> Ends::make_streams(const NodeConfig& config, const Doorbell
     if (has_cards(config)) {
         DAQLOOM_TRY(bell, Doorbell::create());
         card_bell_.emplace(std::move(bell));
+        has_cards_ = true;
     }
     for (std::uint32_t stream = 0; stream < config.streams; ++stream) {
         DAQLOOM_TRY(buffer, Buffer::create({.name = fmt::format("daqloom-stream-{}", stream),
@@ -178,10 +179,7 @@ base::expected<void> Ends::make_sources(const NodeConfig& config, protocol::Read
         sources_.push_back(std::move(source));
     }
     if (card_bell_) {
-        auto source = std::make_unique<CardSource>(card_config(config, readout), std::move(cards),
-                                                   *card_bell_);
-        const std::lock_guard lock(mutex_);
-        cards_ = std::move(source);
+        cards_.emplace(card_config(config, readout), std::move(cards), *card_bell_, carded_);
     }
     return {};
 }
@@ -198,14 +196,10 @@ base::expected<void> Ends::open_recording(const NodeConfig& config) {
 void Ends::end_sources() {
     stop_sources();
     const std::lock_guard lock(mutex_);
-    for (const SourceCounters* source : source_counters()) {
-        blocked_before_ += source->blocked;
-        late_before_ += source->late;
-        skipped_before_ += source->skipped;
-    }
-    if (cards_) {
-        acknowledge_before_ += cards_->counters().stopped_for_acknowledge_ps;
-        memory_before_ += cards_->counters().stopped_for_memory_ps;
+    for (const auto& source : sources_) {
+        blocked_before_ += source->counters().blocked;
+        late_before_ += source->counters().late;
+        skipped_before_ += source->counters().skipped;
     }
     cards_.reset();
     sources_.clear();
@@ -321,17 +315,6 @@ void Ends::stop_sources() {
     }
 }
 
-/// Counters of the sources. Precondition: `mutex_` is locked.
-std::vector<const SourceCounters*> Ends::source_counters() const {
-    std::vector<const SourceCounters*> all;
-    for (const auto& source : sources_) {
-        all.push_back(&source->counters());
-    }
-    if (cards_) {
-        all.push_back(&cards_->counters().source);
-    }
-    return all;
-}
 void Ends::shut() {
     stop_sources();  // the counters of sources can still be read
     stream_server_.reset();
@@ -340,13 +323,13 @@ void Ends::shut() {
 
 void Ends::each_count(const SeeCount& see) const {
     std::unique_lock lock(mutex_);
-    std::uint64_t blocked = blocked_before_;
-    std::uint64_t late = late_before_;
-    std::uint64_t skipped = skipped_before_;
-    for (const SourceCounters* source : source_counters()) {
-        blocked += source->blocked;
-        late += source->late;
-        skipped += source->skipped;
+    std::uint64_t blocked = blocked_before_ + carded_.source.blocked;
+    std::uint64_t late = late_before_ + carded_.source.late;
+    std::uint64_t skipped = skipped_before_ + carded_.source.skipped;
+    for (const auto& source : sources_) {
+        blocked += source->counters().blocked;
+        late += source->counters().late;
+        skipped += source->counters().skipped;
     }
     base::Bytes size = 0;
     base::Bytes used = 0;
@@ -360,15 +343,10 @@ void Ends::each_count(const SeeCount& see) const {
                    static_cast<base::Bytes>(output_->area().bytes().size()),
                    counter_names::kOutputBytesUsed, output_->held_bytes(), see);
     }
-    const bool has_cards = card_bell_.has_value();
-    const std::uint64_t for_acknowledge =
-        acknowledge_before_ + (cards_ ? cards_->counters().stopped_for_acknowledge_ps.get() : 0);
-    const std::uint64_t for_memory =
-        memory_before_ + (cards_ ? cards_->counters().stopped_for_memory_ps.get() : 0);
     lock.unlock();
-    if (has_cards) {
-        see(counter_names::kStoppedForAcknowledge.name, for_acknowledge);
-        see(counter_names::kStoppedForMemory.name, for_memory);
+    if (has_cards_) {
+        see(counter_names::kStoppedForAcknowledge.name, carded_.stopped_for_acknowledge_ps);
+        see(counter_names::kStoppedForMemory.name, carded_.stopped_for_memory_ps);
     }
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);

@@ -62,7 +62,6 @@ class Ends {
     base::expected<void> open_recording(const NodeConfig& config);
     base::expected<std::unique_ptr<MepConsumer>> make_consumer(const NodeConfig& config);
     void end_sources();
-    [[nodiscard]] std::vector<const SourceCounters*> source_counters() const;
     void end_output();
 
     NodeCounters& counters_;
@@ -71,14 +70,14 @@ class Ends {
     protocol::ReadoutIndex reads_out_ = protocol::ReadoutIndex::none();
     std::optional<Recording> recording_;  ///< to be replayed
     std::shared_ptr<const RecordedChecksums> checksums_;
-    mutable std::mutex mutex_;  ///< guards the buffers and the next seven, which other threads read
+    mutable std::mutex mutex_;  ///< guards the buffers and the next four, which other threads read
     std::vector<std::unique_ptr<Source>> sources_;
-    std::unique_ptr<CardSource> cards_;     ///< in place of `sources_`
-    std::uint64_t acknowledge_before_ = 0;  ///< time of earlier cards with the trigger stopped (ps)
-    std::uint64_t memory_before_ = 0;
     std::uint64_t blocked_before_ = 0;  ///< MFPs counted by earlier sources
     std::uint64_t late_before_ = 0;
     std::uint64_t skipped_before_ = 0;
+    std::atomic<bool> has_cards_ = false;
+    CardCounters carded_;
+    std::optional<CardSource> cards_;  ///< in place of `sources_`
     std::unique_ptr<BufferServer> stream_server_;
 
     std::optional<Doorbell> fan_bell_;  ///< reader's doorbell of the output, of a fan-out

@@ -61,45 +61,18 @@ LABELLED: dict[str, tuple[str, str, str, dict[str, Count]]] = {
 """Metrics of several counters under one label: HELP text, label, unit of counting (a MEP counts as
 its events), and the counter of each label value."""
 
-FAMILIES: dict[str, tuple[str, str, Callable[[Counters], Mapping[str, int]]]] = {
-    "daqloom_refused": ("Messages and writes refused, by cause.", "cause", lambda c: c.refused),
+FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
+    "daqloom_refused": ("Messages and writes refused, by cause.", lambda c: c.refused),
     "daqloom_transport_refused": (
         "Messages refused by the transport, by cause.",
-        "cause",
         lambda c: c.transport_refused,
     ),
-    "daqloom_packets_lost": (
-        "Packets not written to files, by error.",
-        "cause",
-        lambda c: c.not_written,
-    ),
-    "daqloom_meps_wrong_by_cause": (
-        "Wrong MEPs, by the first error found.",
-        "cause",
-        lambda c: c.wrong,
-    ),
-    "daqloom_consumer_meps": (
-        "MEPs acknowledged by a consumer, by seat at the output.",
-        "seat",
-        lambda c: c.consumer_meps,
-    ),
-    "daqloom_consumer_returned": (
-        "MEPs that a consumer had not acknowledged when it ended or was revoked, by seat.",
-        "seat",
-        lambda c: c.consumer_returned,
-    ),
-    "daqloom_sampler_meps": (
-        "MEPs copied for a sampler, by seat.",
-        "seat",
-        lambda c: c.sampler_meps,
-    ),
-    "daqloom_sampler_skipped": (
-        "MEPs not copied for an attached sampler, by seat.",
-        "seat",
-        lambda c: c.sampler_skipped,
-    ),
+    "daqloom_packets_lost": ("Packets not written to files, by error.", lambda c: c.not_written),
+    "daqloom_meps_wrong_by_cause": ("Wrong MEPs, by the first error found.", lambda c: c.wrong),
 }
-"""Metrics of counters by cause or seat: HELP text, label, counters."""
+"""Metrics with the cause as a label: HELP text and counters."""
+SEATS = ("consumer_meps", "consumer_returned", "sampler_meps", "sampler_skipped")
+"""Counters by seat of a process at the output."""
 
 HISTOGRAMS: dict[str, tuple[str, Callable[[Counters], Buckets], Count]] = {
     "daqloom_build_seconds": (
@@ -165,8 +138,11 @@ class Collector:
             factor = self._packing if what == "events" else 1
             found = {value: factor * (count(counted) or 0) for value, count in counters.items()}
             yield self._family(name, text, found, label)
-        for name, (text, label, counters_by) in FAMILIES.items():
-            yield self._family(name, text, counters_by(counted), label)
+        for name, (text, causes) in FAMILIES.items():
+            yield self._family(name, text, causes(counted), "cause")
+        for name in SEATS:
+            text = MEANINGS[f"{name}.*"]
+            yield self._family(exposed_name(name), text, getattr(counted, name), "seat")
         for name, count in counted.plain.items():
             text = MEANINGS.get(name, name)
             yield self._family(exposed_name(name), text, {"": count}, is_gauge=name in GAUGES)
