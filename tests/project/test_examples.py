@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import h5py
 import pytest
+import zmq
 
 from daqloom.buffers import BufferReader, BufferWriter, ServedBuffer
 from daqloom.data import Mep, MepState, Mfp
@@ -129,6 +131,49 @@ def test_python_sink_takes_built_events(served: ServedBuffer, name: str) -> None
     out = finished(sink)
     assert f"source 2: {total} bytes\n" in out
     assert out.endswith("30 MEPs\n")
+
+
+def test_hdf5_sink_writes_events_by_name(served: ServedBuffer, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.hdf5"
+    sink = started(sys.executable, ROOT / "examples/hdf5_sink.py", name, str(path))
+    write_meps(name, 6)
+    assert finished(sink) == "6 MEPs\n"
+    with h5py.File(path) as file:
+        assert list(file) == [f"TriggerRecord{event:05}.0000" for event in range(6 * PACKING)]
+        for number in range(6):
+            record = file[f"TriggerRecord{number * PACKING:05}.0000"]
+            sources = {1, 2} if number % 3 else {2}  # source 1 is missing in every third
+            assert record.attrs["complete"] == (len(sources) == 2)
+            assert set(record["RawData"]) == {f"SourceID_0x{each:08x}" for each in sources}
+            payload = record["RawData/SourceID_0x00000002"][()].tobytes()
+            assert payload == b"x" * (14 + number % 5)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_zeromq_source_packs_messages(served: ServedBuffer, name: str, tmp_path: Path) -> None:
+    address = f"ipc://{tmp_path}/fragments"
+    with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
+        socket.bind(address)
+        source = started(
+            *(sys.executable, ROOT / "examples/zeromq_source.py"), name, "3", str(PACKING), address
+        )
+        for event in range(100 * PACKING):
+            socket.send(f"event {event}".encode())
+        socket.send(b"")
+        pieces = read_all(name)
+        assert finished(source) == "100 MFPs\n"
+    expect_counted_events(pieces, 3, 100)
+
+
+def test_zeromq_sink_sends_meps(served: ServedBuffer, name: str, tmp_path: Path) -> None:
+    address = f"ipc://{tmp_path}/meps"
+    with zmq.Context() as context, context.socket(zmq.PULL) as socket:
+        socket.bind(address)
+        sink = started(sys.executable, ROOT / "examples/zeromq_sink.py", name, address)
+        write_meps(name, 30)
+        packets = list(iter(socket.recv, b""))
+        assert finished(sink) == "30 MEPs\n"
+    assert [Mep.decode(packet).number for packet in packets] == list(range(30))
 
 
 def test_c_source_brings_its_packets(served: ServedBuffer, name: str, examples: Path) -> None:
