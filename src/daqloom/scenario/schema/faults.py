@@ -36,7 +36,7 @@ KINDS: Mapping[str, Kind] = {
     "card": Kind(
         ("down",),
         "node",
-        'nothing makes a live source hold back its acknowledgements; use what = "unit"',
+        'a measured card has random acknowledgements only; use what = "unit"',
     ),
 }
 
