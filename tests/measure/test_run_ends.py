@@ -13,6 +13,7 @@ from daqloom.control.protocol.messages import Configure
 from daqloom.data import Mep
 from daqloom.measure.configure import live_node
 from daqloom.results.result import Result
+from daqloom.scenario.file.load import load
 
 pytestmark = pytest.mark.process
 
@@ -51,12 +52,10 @@ def test_late_acknowledgements_of_cards_stop_the_trigger_as_in_the_simulation() 
         event__packing=100,
         event__rate="100 kHz",  # an MFP per ms
         event__fragment_size="100 B",
-        readout__card={
-            "buffer": "5 kB",  # 0.5 ms
-            "acknowledge": {"mean": "100 us"},
-            "spike_probability": 0.05,
-            "spike": {"mean": "4500 us"},
-        },
+        readout__card__buffer="5 kB",  # 0.5 ms
+        readout__card__acknowledge__mean="100 us",
+        readout__card__spike_probability=0.05,
+        readout__card__spike__mean="4500 us",
         run__duration="4 s",
         run__warmup="500 ms",
         measure__duration="4 s",
@@ -77,7 +76,7 @@ def unit(request: pytest.FixtureRequest) -> Iterator[tuple[LiveNode, str]]:
     """A unit alone in its run, with the keys of the parameter, and the name of its output."""
     keys = {"readout.units": 1, "event.packing": 20, "event.rate": "4 kHz"}
     keys |= {"building.barrier": "none", "measure.when_full": "wait"}
-    scenario = daqloom.load("laptop", keys | request.param)
+    scenario = load("laptop", keys | request.param)
     document = scenario.model_dump(mode="json", exclude_unset=True)
     run = f"ends-{os.getpid()}"
     order = Configure(order=1, unit=0, run=run, units=1, heartbeat_s=1.0, scenario=document)

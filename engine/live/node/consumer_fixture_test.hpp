@@ -41,7 +41,8 @@ class Consumer {
     }
     ~Consumer() { is_held = false; }
 
-    std::atomic<bool> is_held = false;  ///< consumes nothing
+    std::atomic<bool> is_attached = false;  ///< has been attached once
+    std::atomic<bool> is_held = false;      ///< consumes nothing
     std::atomic<std::uint64_t> meps = 0;
     std::atomic<std::uint64_t> wrong = 0;
     std::atomic<std::uint64_t> unaligned = 0;
@@ -64,6 +65,7 @@ class Consumer {
             if (!attached) {
                 continue;
             }
+            is_attached = true;
             area_ = attached->buffer().area().bytes().data();
             BufferReader reader(attached->buffer());
             while (!reader.is_at_end() && !stop.stop_requested()) {

@@ -22,15 +22,17 @@ NodeConfig with_consumers(const std::string& transport, Consumers consumers) {
 /// Consumers of several units, as many at each.
 class ConsumersOf {
   public:
-    ConsumersOf(const NodeConfig& config, NodesUnderTest& run, const Units& units) {
+    ConsumersOf(const NodeConfig& config, const Units& units) {
         for (const UnitIndex unit : units) {
             for (std::uint32_t i = 0; i < kConsumers; ++i) {
                 at_[unit].push_back(std::make_unique<Consumer>(config, unit));
             }
         }
-        EXPECT_TRUE(until([&] {
-            return run.sum("consumers_attached") == std::uint64_t{kConsumers} * units.size();
-        }));
+        for (const auto& [unit, consumers] : at_) {
+            for (const auto& consumer : consumers) {
+                EXPECT_TRUE(until([&] { return consumer->is_attached.load(); }));
+            }
+        }
     }
     [[nodiscard]] std::uint64_t meps(UnitIndex unit) const {
         std::uint64_t all = 0;
@@ -55,7 +57,7 @@ class ConsumersOf {
 TEST_P(NodesOver, ExclusiveConsumersDivideTheEventsAcrossEpochsAndLosses) {
     const NodeConfig config = with_consumers(GetParam(), Consumers::exclusive);
     NodesUnderTest run(config);
-    ConsumersOf consumers(config, run, first(3));
+    ConsumersOf consumers(config, first(3));
     const auto play = [&](const Units& units, const Units& lost) {
         run.begin(units);
         EXPECT_TRUE(run.counts(units, "meps_delivered", 30));
@@ -89,7 +91,7 @@ TEST_P(NodesOver, ExclusiveConsumersDivideTheEventsAcrossEpochsAndLosses) {
 TEST_P(NodesOver, SharedConsumersEachGetAllEvents) {
     const NodeConfig config = with_consumers(GetParam(), Consumers::shared);
     NodesUnderTest run(config);
-    ConsumersOf consumers(config, run, first(3));
+    ConsumersOf consumers(config, first(3));
     run.begin(first(3));
     EXPECT_TRUE(run.counts(first(3), "meps_processed", 30));
     run.halt(first(3));
