@@ -135,7 +135,11 @@ def test_a_bit_error_loses_a_frame() -> None:
 @pytest.mark.parametrize(
     ("apart", "fault", "sentence"),
     [
-        (False, {"what": "card"}, "cannot be measured: a measured card has random acknowledgements"),
+        (
+            False,
+            {"what": "card"},
+            "cannot be measured: a measured card has random acknowledgements",
+        ),
         (False, {"what": "cable"}, "share the network of their machine; give each a link of its"),
         (False, {"what": "switch"}, "measure.namespaces = true"),
         (False, {"what": "unit", "which": 4}, 'which = "4" is no unit of the system'),
