@@ -172,26 +172,29 @@ void bind_buffers(nb::module_& module) {
         .def_prop_ro("acknowledged", &Writer::acknowledged,
                      "Number of pieces acknowledged by the reader.")
         .def_prop_ro("is_abandoned", &Writer::is_abandoned, "The unit is gone.");
-    nb::class_<Reader>(module, "BufferReader",
-                       "The reading side of a unit's buffer. A new reader reads the pieces again "
-                       "that the one before had not acknowledged. With `samples` it reads copies of some "
-                       "pieces. Otherwise as BufferWriter.")
+    nb::class_<Reader>(
+        module, "BufferReader",
+        "The reading side of a unit's buffer. A new reader reads the pieces again "
+        "that the one before had not acknowledged. With `samples` it reads copies of some "
+        "pieces. Otherwise as BufferWriter.")
         .def(nb::init<const std::string&, double, bool>(), "name"_a, "timeout_s"_a = 10.0,
              "samples"_a = false)
         .def("next", &Reader::next,
              "Tag and bytes of the next piece, valid until it is acknowledged; None: there is none "
              "yet. ConnectionError if the writer has damaged the buffer.")
         .def("acknowledge", &Reader::acknowledge,
-             "Acknowledges the oldest piece read. False: there is none, or this side was revoked and "
+             "Acknowledges the oldest piece read. False: there is none, or this side was revoked "
+             "and "
              "the piece given to another consumer.")
         .def(
             "wait", &Reader::wait_for_piece, "timeout_s"_a,
             "Sleeps until there is a piece, the end, or the unit is gone. False after the timeout.")
         .def_prop_ro("outstanding", &Reader::outstanding,
                      "Number of pieces read and not acknowledged.")
-        .def_prop_ro("is_at_end", &Reader::is_at_end,
-                     "Whether the writer has closed the buffer and all pieces are read, or this side "
-                     "was revoked.")
+        .def_prop_ro(
+            "is_at_end", &Reader::is_at_end,
+            "Whether the writer has closed the buffer and all pieces are read, or this side "
+            "was revoked.")
         .def_prop_ro("is_revoked", &Reader::is_revoked,
                      "Whether the unit has taken this side from its process.")
         .def_prop_ro("is_abandoned", &Reader::is_abandoned, "The unit is gone.");

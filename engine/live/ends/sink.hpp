@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "live/memory/background.hpp"
 #include "live/ends/duplicates.hpp"
+#include "live/memory/background.hpp"
 #include "live/memory/buffer.hpp"
 #include "live/memory/counters.hpp"
 

@@ -130,8 +130,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
         }
     }
     void on_built(SlotTable::Slot slot, base::Time now) {
-        processed_at_[slot] =
-            now + base::draw_total(config_.rules.processing, *processing_random_);
+        processed_at_[slot] = now + base::draw_total(config_.rules.processing, *processing_random_);
     }
     [[nodiscard]] bool is_lost(BuilderIndex builder) const {
         return any_is_lost_ && requesters_[builder].is_lost;
