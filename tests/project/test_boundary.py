@@ -120,6 +120,7 @@ CROSSING: list[tuple[type[BaseModel], str, type[Enum], set[str]]] = [
     (measure.Measure, "source", _engine.SourceKind, set()),
     (measure.Measure, "content", _engine.Content, set()),
     (measure.Measure, "sink", _engine.SinkKind, set()),
+    (measure.Measure, "consumers", _engine.Consumers, set()),
     (measure.Measure, "when_full", _engine.WhenFull, set()),
     (Event, "fragment_sizes", _engine.FragmentSizes, set()),
 ]

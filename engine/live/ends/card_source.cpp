@@ -75,7 +75,7 @@ void CardSource::run(const std::stop_token& stop) {
         counted_ = stopped;
         bell_.sleep(events_.empty() ? Time::never() : events_.top().at, [&] {
             return !stop.stop_requested() && std::ranges::none_of(streams_, [](const Fed& fed) {
-                return fed.is_blocked && fed.writer->acknowledged() != fed.seen;
+                return fed.is_blocked && fed.writer->acknowledged() != fed.acknowledged;
             });
         });
     }
@@ -106,7 +106,7 @@ bool CardSource::feed(Fed& fed) {
         ++fed.next_mfp;
         return true;
     }
-    fed.seen = fed.writer->acknowledged();
+    fed.acknowledged = fed.writer->acknowledged();
     const std::uint64_t skipped = fed.stream.feed->skipped();
     const MfpFeed::Fed done = fed.stream.feed->feed(fed.next_mfp, *fed.writer);
     const bool has_room = done != MfpFeed::Fed::no_room;
@@ -117,7 +117,8 @@ bool CardSource::feed(Fed& fed) {
     fed.committed = std::max(fed.committed, fed.next_mfp);
     fed.is_blocked = !has_room;
     // The reader wakes this thread only while the stream is blocked.
-    fed.writer->ring_at(has_room ? fed.seen + (std::uint64_t{1} << 62) : fed.seen + 1);
+    fed.writer->ring_at(has_room ? fed.acknowledged + (std::uint64_t{1} << 62)
+                                 : fed.acknowledged + 1);
     return has_room;
 }
 

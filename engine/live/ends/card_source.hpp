@@ -78,7 +78,7 @@ class CardSource {
         std::uint64_t next_mfp = 0;   ///< next MFP of the card
         std::uint64_t committed = 0;  ///< first MFP that was never committed
         bool is_blocked = false;
-        std::uint64_t seen = 0;  ///< acknowledged pieces when the stream was blocked
+        std::uint64_t acknowledged = 0;  ///< acknowledged pieces when the stream was blocked
     };
     struct Card {
         base::RandomStream random;

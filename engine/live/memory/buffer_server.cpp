@@ -37,8 +37,8 @@ base::expected<std::unique_ptr<BufferServer>> BufferServer::serve(std::vector<Bu
             DAQLOOM_TRY(listener, HandoverListener::listen(offer.name));
             server->doors_.push_back({offer.name, std::move(listener)});
         }
-        for (std::size_t seat = 0; seat < offer.seats; ++seat) {
-            server->places_.push_back({offer, seat});
+        for (std::size_t slot = 0; slot < offer.slots; ++slot) {
+            server->places_.push_back({offer, slot});
         }
     }
     server->thread_ = std::thread([&self = *server] { self.run(); });
@@ -94,7 +94,7 @@ void BufferServer::free_abandoned() {
 void BufferServer::free(Place& place) {
     place.connection.reset();
     if (place.offer.attendant != nullptr) {
-        place.offer.attendant->leave(place.seat);
+        place.offer.attendant->leave(place.slot);
     }
 }
 
@@ -138,17 +138,17 @@ void BufferServer::answer(Visitor& visitor, const Parcel& hello) {
         return;
     }
     if (place->connection) {
-        const std::size_t seats = place->offer.seats;
+        const std::size_t slots = place->offer.slots;
         send(refusal(
-            seats == 1
+            slots == 1
                 ? fmt::format("process {} has this side of the buffer; end it first",
                               place->connection->peer())
-                : fmt::format("{} processes have this side of the buffer; end one first", seats)));
+                : fmt::format("{} processes have this side of the buffer; end one first", slots)));
         return;
     }
     const Buffer* buffer = place->offer.buffer;
     if (place->offer.attendant != nullptr) {
-        const auto admitted = place->offer.attendant->admit(place->seat, visitor.connection.peer());
+        const auto admitted = place->offer.attendant->admit(place->slot, visitor.connection.peer());
         if (!admitted) {
             send(refusal(admitted.error().message));
             return;

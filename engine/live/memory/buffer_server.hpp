@@ -20,25 +20,25 @@ namespace daqloom::live {
 class Attendant {
   public:
     virtual ~Attendant() = default;
-    /// The buffer for process `peer`, valid until `leave(seat)`. Fails with the reason for refusing
+    /// The buffer for process `peer`, valid until `leave(slot)`. Fails with the reason for refusing
     /// the process.
-    virtual base::expected<const Buffer*> admit(std::size_t seat, pid_t peer) = 0;
-    /// The process of this seat has ended or detached.
-    virtual void leave(std::size_t seat) = 0;
+    virtual base::expected<const Buffer*> admit(std::size_t slot, pid_t peer) = 0;
+    /// The process of this slot has ended or detached.
+    virtual void leave(std::size_t slot) = 0;
 };
 
 /// One side of a buffer that another process may attach to; or, with an attendant, a side that as
-/// many processes may attach to as there are seats, each with its own buffer.
+/// many processes may attach to as there are slots, each with its own buffer.
 struct BufferOffer {
     std::string name;
     const Buffer* buffer = nullptr;
     BufferSide side = BufferSide::writer;
     Attendant* attendant = nullptr;
-    std::size_t seats = 1;
+    std::size_t slots = 1;
 };
 
 /// Serves the offers by its own thread, which sleeps except when processes attach or detach, and
-/// touches no data. At most one process has a side or a seat; when this process ends in any way,
+/// touches no data. At most one process has a side or a slot; when this process ends in any way,
 /// the place is free immediately.
 class BufferServer {
   public:
@@ -56,7 +56,7 @@ class BufferServer {
   private:
     struct Place {
         BufferOffer offer;
-        std::size_t seat = 0;
+        std::size_t slot = 0;
         std::optional<Handover> connection = {};  ///< to the process that holds the side
     };
     struct Door {

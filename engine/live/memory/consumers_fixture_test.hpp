@@ -95,7 +95,7 @@ class FannedOut : public testing::Test {
         writer_.emplace(*buffer_);
         fan_out_.emplace(*buffer_, bell_, config, counters_);
         server_ = base::value_of(BufferServer::serve(
-            {{name_, buffer_.get(), BufferSide::reader, &*fan_out_, FanOutCounters::seats}}));
+            {{name_, buffer_.get(), BufferSide::reader, &*fan_out_, FanOutCounters::slots}}));
     }
     void TearDown() override {
         server_.reset();
@@ -125,8 +125,8 @@ class FannedOut : public testing::Test {
     }
     [[nodiscard]] std::uint64_t returned() const {
         std::uint64_t all = 0;
-        for (const Counter& seat : counters_.returned) {
-            all += seat;
+        for (const Counter& slot : counters_.returned) {
+            all += slot;
         }
         return all;
     }

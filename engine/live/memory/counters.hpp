@@ -219,13 +219,13 @@ inline constexpr CounterName kWrong{"wrong.", "Wrong MEPs by the first error fou
 inline constexpr CounterName kNotWritten{"not_written.",
                                          "Packets not written, by error, such as ENOSPC."};
 inline constexpr CounterName kConsumerMeps{
-    "consumer_meps.", "MEPs acknowledged by a consumer, by number of its seat at the output."};
+    "consumer_meps.", "MEPs acknowledged by a consumer, by number of its slot at the output."};
 inline constexpr CounterName kConsumerReturned{
     "consumer_returned.",
-    "MEPs of a consumer that ended or was revoked before it had acknowledged them, by seat."};
-inline constexpr CounterName kSamplerMeps{"sampler_meps.", "MEPs copied for a sampler, by seat."};
+    "MEPs of a consumer that ended or was revoked before it had acknowledged them, by slot."};
+inline constexpr CounterName kSamplerMeps{"sampler_meps.", "MEPs copied for a sampler, by slot."};
 inline constexpr CounterName kSamplerSkipped{"sampler_skipped.",
-                                             "MEPs not copied for an attached sampler, by seat."};
+                                             "MEPs not copied for an attached sampler, by slot."};
 inline constexpr CounterName kRefused{"refused_",
                                       "Messages and writes refused by the unit's protocol."};
 /// Prefixes of the names of TransportCounters: of all, and of those that count refused messages.

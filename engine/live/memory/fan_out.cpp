@@ -50,19 +50,19 @@ void FanOut::run(const std::stop_token& stop) {
     }
 }
 
-base::expected<const Buffer*> FanOut::admit(std::size_t seat, pid_t /*peer*/) {
+base::expected<const Buffer*> FanOut::admit(std::size_t slot, pid_t /*peer*/) {
     DAQLOOM_TRY(buffer, Buffer::create_beside(buffer_, &bell_));
     const std::lock_guard lock(mutex_);
-    Consumer& consumer = consumers_[seat].emplace(std::move(buffer));
+    Consumer& consumer = consumers_[slot].emplace(std::move(buffer));
     counters_.attached.add(1);
     bell_.ring();
     return &consumer.buffer;
 }
 
-void FanOut::leave(std::size_t seat) {
+void FanOut::leave(std::size_t slot) {
     const std::lock_guard lock(mutex_);
-    revoke(seat);
-    consumers_[seat].reset();
+    revoke(slot);
+    consumers_[slot].reset();
     bell_.ring();
 }
 
@@ -73,8 +73,8 @@ bool FanOut::turn() {
         pieces_.push_back({*piece});
     }
     const base::Time here = now();
-    for (std::size_t seat = 0; seat < consumers_.size(); ++seat) {
-        did |= collect(seat, here);
+    for (std::size_t slot = 0; slot < consumers_.size(); ++slot) {
+        did |= collect(slot, here);
     }
     assign();
     for (; !pieces_.empty() && pieces_.front().is_acknowledged && pieces_.front().holders == 0;
@@ -87,8 +87,8 @@ bool FanOut::turn() {
 
 /// Collects the acknowledgements of a consumer. Revokes one that is out of patience, or whose count
 /// is impossible. False: nothing has changed.
-bool FanOut::collect(std::size_t seat, base::Time now) {
-    auto& consumer = consumers_[seat];
+bool FanOut::collect(std::size_t slot, base::Time now) {
+    auto& consumer = consumers_[slot];
     if (!consumer || consumer->is_revoked) {
         return false;
     }
@@ -98,17 +98,17 @@ bool FanOut::collect(std::size_t seat, base::Time now) {
                           count == consumer->acknowledged &&
                           now - consumer->since > config_.patience;
     if (is_stuck || !is_possible) {
-        revoke(seat);
+        revoke(slot);
         counters_.revoked.add(1);
         return true;
     }
     const bool did = count != consumer->acknowledged;
-    take_back(seat, count, now);
+    take_back(slot, count, now);
     return did;
 }
 
-void FanOut::take_back(std::size_t seat, std::uint64_t acknowledged, base::Time now) {
-    Consumer& consumer = *consumers_[seat];
+void FanOut::take_back(std::size_t slot, std::uint64_t acknowledged, base::Time now) {
+    Consumer& consumer = *consumers_[slot];
     for (; consumer.acknowledged != acknowledged && !consumer.held.empty();
          ++consumer.acknowledged) {
         Held& piece = held(consumer.held.front());
@@ -116,21 +116,21 @@ void FanOut::take_back(std::size_t seat, std::uint64_t acknowledged, base::Time 
         --piece.holders;
         piece.is_acknowledged = true;
         consumer.since = now;
-        counters_.acknowledged[seat].add(1);
+        counters_.acknowledged[slot].add(1);
     }
 }
 
 /// Ends a consumer's side. Pieces that it alone has held are assigned again.
-void FanOut::revoke(std::size_t seat) {
-    auto& consumer = consumers_[seat];
+void FanOut::revoke(std::size_t slot) {
+    auto& consumer = consumers_[slot];
     if (!consumer || std::exchange(consumer->is_revoked, true)) {
         return;
     }
     if (const std::uint64_t count = consumer->writer.revoke();
         count - consumer->acknowledged <= consumer->held.size()) {
-        take_back(seat, count, base::Time::zero());
+        take_back(slot, count, base::Time::zero());
     }
-    counters_.returned[seat].add(consumer->held.size());
+    counters_.returned[slot].add(consumer->held.size());
     for (const std::uint64_t number : consumer->held) {
         Held& piece = held(number);
         if (--piece.holders == 0 && !piece.is_acknowledged) {

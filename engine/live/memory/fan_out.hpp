@@ -34,14 +34,14 @@ struct FanOutConfig {
     base::Time patience = base::Time::zero();
 };
 
-/// Written by a FanOut under its lock, read by any thread. Counters of a seat include its earlier
+/// Written by a FanOut under its lock, read by any thread. Counters of a slot include its earlier
 /// processes.
 struct FanOutCounters {
-    static constexpr std::size_t seats = 16;  ///< limit on consumers of an output
+    static constexpr std::size_t slots = 16;  ///< limit on consumers of an output
 
-    std::array<Counter, seats> acknowledged;  ///< pieces acknowledged, by seat
+    std::array<Counter, slots> acknowledged;  ///< pieces acknowledged, by slot
     /// Pieces given and not acknowledged when the process ended, detached or was revoked.
-    std::array<Counter, seats> returned;
+    std::array<Counter, slots> returned;
     Counter attached;
     Counter revoked;
 };
@@ -68,8 +68,8 @@ class FanOut final : public Attendant {
     /// Passes all committed pieces to the consumers that are attached, and ends the thread.
     void finish();
 
-    base::expected<const Buffer*> admit(std::size_t seat, pid_t peer) override;
-    void leave(std::size_t seat) override;
+    base::expected<const Buffer*> admit(std::size_t slot, pid_t peer) override;
+    void leave(std::size_t slot) override;
 
   private:
     struct Consumer {
@@ -91,9 +91,9 @@ class FanOut final : public Attendant {
     void run(const std::stop_token& stop);
     /// Does all pending work. False: there was none.
     bool turn();
-    bool collect(std::size_t seat, base::Time now);
-    void take_back(std::size_t seat, std::uint64_t acknowledged, base::Time now);
-    void revoke(std::size_t seat);
+    bool collect(std::size_t slot, base::Time now);
+    void take_back(std::size_t slot, std::uint64_t acknowledged, base::Time now);
+    void revoke(std::size_t slot);
     void give(Consumer& consumer, std::uint64_t number);
     void assign();
     [[nodiscard]] Held& held(std::uint64_t number) { return pieces_[number - first_]; }
@@ -104,7 +104,7 @@ class FanOut final : public Attendant {
     FanOutCounters& counters_;
     BufferReader reader_;
     std::mutex mutex_;  ///< guards the members below
-    std::array<std::optional<Consumer>, FanOutCounters::seats> consumers_;
+    std::array<std::optional<Consumer>, FanOutCounters::slots> consumers_;
     std::deque<Held> pieces_;
     std::uint64_t first_ = 0;             ///< number of the oldest of `pieces_`
     std::set<std::uint64_t> unassigned_;  ///< pieces without a consumer

@@ -40,8 +40,8 @@ TEST_F(FannedOut, ExclusivePiecesAreDividedEqually) {
         }
     }
     EXPECT_TRUE(is_acknowledged_to(90));
-    for (const std::size_t seat : {0, 1, 2}) {
-        EXPECT_EQ(counters_.acknowledged[seat], 30U);
+    for (const std::size_t slot : {0, 1, 2}) {
+        EXPECT_EQ(counters_.acknowledged[slot], 30U);
     }
 }
 
@@ -117,7 +117,7 @@ TEST_F(FannedOut, AConsumerThatDetachesHandsItsPiecesToTheOthers) {
     EXPECT_EQ(counters_.revoked, 0U);
 }
 
-TEST_F(FannedOut, AConsumerKilledInTheMidstOfAPieceHarmsNobody) {
+TEST_F(FannedOut, ConsumersKilledInTheMidstOfAPieceDelayNoOthers) {
     for (const FanOutConfig& config : {kExclusive, kShared}) {
         std::vector<Child> children;
         for (int i = 0; i < 4; ++i) {
@@ -204,17 +204,17 @@ TEST_F(FannedOut, ImpossibleCountsOfAConsumerEndItsSideAlone) {
     EXPECT_FALSE(other.reader.is_revoked());
 }
 
-TEST_F(FannedOut, HasALimitedNumberOfSeats) {
+TEST_F(FannedOut, TheNumberOfConsumersIsLimited) {
     serve(kExclusive);
     std::vector<ConsumerHere> consumers;
-    for (std::size_t i = 0; i < FanOutCounters::seats; ++i) {
+    for (std::size_t i = 0; i < FanOutCounters::slots; ++i) {
         consumers.emplace_back(name_);
     }
     EXPECT_TRUE(base::fails_with("16 processes have this side of the buffer",
                                  attach_reader(name_, now() + kHung)));
     consumers.pop_back();
     EXPECT_TRUE(attach_reader(name_, now() + kHung));
-    EXPECT_EQ(counters_.attached, FanOutCounters::seats + 1);
+    EXPECT_EQ(counters_.attached, FanOutCounters::slots + 1);
 }
 
 TEST_F(FannedOut, RefusesProcessesOfOtherUsers) {

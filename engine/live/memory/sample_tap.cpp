@@ -12,18 +12,18 @@ constexpr std::uint32_t kPieces = 64;
 
 }  // namespace
 
-base::expected<const Buffer*> SampleTap::admit(std::size_t seat, pid_t /*peer*/) {
+base::expected<const Buffer*> SampleTap::admit(std::size_t slot, pid_t /*peer*/) {
     DAQLOOM_TRY(buffer,
                 Buffer::create({.name = "daqloom-sampler", .bytes = bytes_, .pieces = kPieces}));
     const std::lock_guard lock(mutex_);
-    seated_ += samplers_[seat] ? 0 : 1;
-    return &samplers_[seat].emplace(std::move(buffer)).buffer;
+    attached_ += samplers_[slot] ? 0 : 1;
+    return &samplers_[slot].emplace(std::move(buffer)).buffer;
 }
 
-void SampleTap::leave(std::size_t seat) {
+void SampleTap::leave(std::size_t slot) {
     const std::lock_guard lock(mutex_);
-    seated_ -= samplers_[seat] ? 1 : 0;
-    samplers_[seat].reset();
+    attached_ -= samplers_[slot] ? 1 : 0;
+    samplers_[slot].reset();
 }
 
 SampleTap::~SampleTap() {
@@ -39,8 +39,8 @@ void SampleTap::copy(std::uint64_t tag, std::span<const std::byte> bytes) {
     if (!lock) {
         return;
     }
-    for (std::size_t seat = 0; seat < samplers_.size(); ++seat) {
-        auto& sampler = samplers_[seat];
+    for (std::size_t slot = 0; slot < samplers_.size(); ++slot) {
+        auto& sampler = samplers_[slot];
         if (!sampler) {
             continue;
         }
@@ -49,12 +49,12 @@ void SampleTap::copy(std::uint64_t tag, std::span<const std::byte> bytes) {
                               ? std::nullopt
                               : sampler->writer.reserve(static_cast<base::Bytes>(bytes.size()));
         if (!room) {
-            counters_.skipped[seat].add(1);
+            counters_.skipped[slot].add(1);
             continue;
         }
         std::ranges::copy(bytes, room->begin());
         sampler->writer.commit(tag, static_cast<base::Bytes>(bytes.size()));
-        counters_.copied[seat].add(1);
+        counters_.copied[slot].add(1);
         next_copy_ = now() + (now() - begin) * time_per_copy;
     }
 }

@@ -18,13 +18,13 @@
 
 namespace daqloom::live {
 
-/// Written by the thread that offers pieces, by seat; counters of a seat include its earlier
+/// Written by the thread that offers pieces, by slot; counters of a slot include its earlier
 /// processes.
 struct SampleCounters {
-    static constexpr std::size_t seats = 4;  ///< limit on samplers of an output
+    static constexpr std::size_t slots = 4;  ///< limit on samplers of an output
 
-    std::array<Counter, seats> copied;
-    std::array<Counter, seats> skipped;  ///< pieces not copied while a process had the seat
+    std::array<Counter, slots> copied;
+    std::array<Counter, slots> skipped;  ///< pieces not copied while a process had the slot
 };
 
 /// Each sampler has a buffer of its own, into which the writing thread copies a piece if there is
@@ -43,12 +43,12 @@ class SampleTap final : public Attendant {
     /// Closes the samplers' buffers. Precondition: no server calls this object any more.
     ~SampleTap() override;
 
-    base::expected<const Buffer*> admit(std::size_t seat, pid_t peer) override;
-    void leave(std::size_t seat) override;
+    base::expected<const Buffer*> admit(std::size_t slot, pid_t peer) override;
+    void leave(std::size_t slot) override;
 
     /// Writing thread: copies the piece for samplers. Never waits.
     void offer(std::uint64_t tag, std::span<const std::byte> bytes) {
-        if (seated_.load(std::memory_order_relaxed) > 0) [[unlikely]] {
+        if (attached_.load(std::memory_order_relaxed) > 0) [[unlikely]] {
             copy(tag, bytes);
         }
     }
@@ -64,9 +64,9 @@ class SampleTap final : public Attendant {
 
     base::Bytes bytes_;
     SampleCounters& counters_;
-    std::atomic<std::size_t> seated_ = 0;
+    std::atomic<std::size_t> attached_ = 0;
     std::mutex mutex_;  ///< guards the members below
-    std::array<std::optional<Sampler>, SampleCounters::seats> samplers_;
+    std::array<std::optional<Sampler>, SampleCounters::slots> samplers_;
     base::Time next_copy_ = base::Time::zero();
 };
 

@@ -9,7 +9,7 @@ class Sampled : public testing::Test {
   protected:
     void SetUp() override {
         server_ = base::value_of(BufferServer::serve(
-            {{name_, &buffer_, BufferSide::sampler, &*tap_, SampleCounters::seats}}));
+            {{name_, &buffer_, BufferSide::sampler, &*tap_, SampleCounters::slots}}));
     }
     void TearDown() override { server_.reset(); }
     [[nodiscard]] AttachedBuffer attach() const {
@@ -100,9 +100,9 @@ TEST_F(Sampled, CopiesTakeAHundredthOfTheTime) {
     EXPECT_LE(copied, now() - begin);
 }
 
-TEST_F(Sampled, HasALimitedNumberOfSeatsAndFreesThem) {
+TEST_F(Sampled, TheNumberOfSamplersIsLimited) {
     std::vector<AttachedBuffer> units;
-    for (std::size_t i = 0; i < SampleCounters::seats; ++i) {
+    for (std::size_t i = 0; i < SampleCounters::slots; ++i) {
         units.push_back(attach());
     }
     EXPECT_FALSE(attach_sampler(name_, now() + kHung));

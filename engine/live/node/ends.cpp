@@ -108,11 +108,11 @@ void see_buffer(const CounterName& name, base::Bytes size, const CounterName& na
     see(name_used.name, static_cast<std::uint64_t>(used));
 }
 
-/// Shows the counters above zero of the seats of an output.
-void see_seats(const CounterName& prefix, std::span<const Counter> seats, const SeeCount& see) {
-    for (std::size_t seat = 0; seat < seats.size(); ++seat) {
-        if (seats[seat] > 0) {
-            see(fmt::format("{}{}", prefix.name, seat), seats[seat]);
+/// Shows the counters above zero of the slots of an output.
+void see_slots(const CounterName& prefix, std::span<const Counter> slots, const SeeCount& see) {
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+        if (slots[slot] > 0) {
+            see(fmt::format("{}{}", prefix.name, slot), slots[slot]);
         }
     }
 }
@@ -260,13 +260,13 @@ base::expected<void> Ends::renew_output(const NodeConfig& config, const Doorbell
     tap_.emplace(std::min(config.output_buffer, kMostSampled), sampled_);
     const std::string name = buffer_name(config.run, config.self.value(), "output");
     std::vector<BufferOffer> offers = {
-        {name, &*output_, BufferSide::sampler, &*tap_, SampleCounters::seats}};
+        {name, &*output_, BufferSide::sampler, &*tap_, SampleCounters::slots}};
     if (fans_out) {
         fan_out_.emplace(*output_, *fan_bell_,
                          FanOutConfig{.is_shared = config.consumers == Consumers::shared,
                                       .patience = config.consumer_timeout},
                          consumed_);
-        offers.push_back({name, &*output_, BufferSide::reader, &*fan_out_, FanOutCounters::seats});
+        offers.push_back({name, &*output_, BufferSide::reader, &*fan_out_, FanOutCounters::slots});
     } else if (is_users) {
         offers.push_back({name, &*output_, BufferSide::reader});
     }
@@ -351,10 +351,10 @@ void Ends::each_count(const SeeCount& see) const {
     see(counter_names::kMfpsBlocked.name, blocked);
     see(counter_names::kMfpsLate.name, late);
     see(counter_names::kPlacesSkipped.name, skipped);
-    see_seats(counter_names::kConsumerMeps, consumed_.acknowledged, see);
-    see_seats(counter_names::kConsumerReturned, consumed_.returned, see);
-    see_seats(counter_names::kSamplerMeps, sampled_.copied, see);
-    see_seats(counter_names::kSamplerSkipped, sampled_.skipped, see);
+    see_slots(counter_names::kConsumerMeps, consumed_.acknowledged, see);
+    see_slots(counter_names::kConsumerReturned, consumed_.returned, see);
+    see_slots(counter_names::kSamplerMeps, sampled_.copied, see);
+    see_slots(counter_names::kSamplerSkipped, sampled_.skipped, see);
     if (kind_ == SinkKind::user) {
         see(counter_names::kConsumersAttached.name, consumed_.attached);
         see(counter_names::kConsumersRevoked.name, consumed_.revoked);

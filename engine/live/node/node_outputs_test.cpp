@@ -74,8 +74,8 @@ TEST_P(NodesOver, ExclusiveConsumersDivideTheEventsAcrossEpochsAndLosses) {
             << unit.value() << ": " << consumers.meps(unit) << " of "
             << run.count(unit, "meps_delivered");
         std::uint64_t counted = 0;
-        for (std::uint32_t seat = 0; seat < FanOutCounters::seats; ++seat) {
-            counted += run.count(unit, "consumer_meps." + std::to_string(seat));
+        for (std::uint32_t slot = 0; slot < FanOutCounters::slots; ++slot) {
+            counted += run.count(unit, "consumer_meps." + std::to_string(slot));
         }
         EXPECT_LE(counted, consumers.meps(unit)) << "all but those read after an output's end";
         for (const auto& consumer : consumers.of(unit)) {
@@ -103,7 +103,7 @@ TEST_P(NodesOver, SharedConsumersEachGetAllEvents) {
     consumers.expect_right();
 }
 
-TEST_P(NodesOver, SamplersGetRightEventsAndHoldBackNobody) {
+TEST_P(NodesOver, SamplersGetRightEventsWithoutDelayingTheSink) {
     NodeConfig config = folded(2, GetParam());
     NodesUnderTest run(config);
     Consumer sampler(config, UnitIndex(0), BufferSide::sampler);

@@ -71,8 +71,8 @@ FAMILIES: dict[str, tuple[str, Callable[[Counters], Mapping[str, int]]]] = {
     "daqloom_meps_wrong_by_cause": ("Wrong MEPs, by the first error found.", lambda c: c.wrong),
 }
 """Metrics with the cause as a label: HELP text and counters."""
-SEATS = ("consumer_meps", "consumer_returned", "sampler_meps", "sampler_skipped")
-"""Counters by seat of a process at the output."""
+SLOTS = ("consumer_meps", "consumer_returned", "sampler_meps", "sampler_skipped")
+"""Counters by slot of a process at the output."""
 
 HISTOGRAMS: dict[str, tuple[str, Callable[[Counters], Buckets], Count]] = {
     "daqloom_build_seconds": (
@@ -140,9 +140,9 @@ class Collector:
             yield self._family(name, text, found, label)
         for name, (text, causes) in FAMILIES.items():
             yield self._family(name, text, causes(counted), "cause")
-        for name in SEATS:
+        for name in SLOTS:
             text = MEANINGS[f"{name}.*"]
-            yield self._family(exposed_name(name), text, getattr(counted, name), "seat")
+            yield self._family(exposed_name(name), text, getattr(counted, name), "slot")
         for name, count in counted.plain.items():
             text = MEANINGS.get(name, name)
             yield self._family(exposed_name(name), text, {"": count}, is_gauge=name in GAUGES)

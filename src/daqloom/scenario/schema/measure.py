@@ -188,7 +188,7 @@ class Measure(Part):
     consumers: Annotated[Literal["one", "exclusive", "shared"], When(".sink", ("user",))] = "one"
     """Processes that may read the output of a unit: one; up to 16, each multi-event packet for one
     of them (exclusive), which divides the load; or up to 16, each packet for all of them (shared).
-    Besides them, up to 4 samplers may read copies of some packets, with every sink."""
+    Up to 4 samplers may read copies of some packets, with every sink."""
     consumer_timeout: Annotated[Duration, When(".consumers", ("exclusive", "shared"))] = 10.0
     """Time in which a consumer that holds multi-event packets must acknowledge one; otherwise it
     loses them, and exclusive ones go to another consumer; "0 s": no limit (s)."""
