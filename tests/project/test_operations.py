@@ -9,6 +9,7 @@ import pytest
 
 from daqloom import _engine
 from daqloom.control.counters import reference as counters
+from daqloom.control.counters.exporter import SLOTS
 from daqloom.control.protocol.states import Phase, Refusal, ReportRefusal, Standing, State
 from daqloom.deployment.scenarios import load
 from daqloom.measure.configure import live_config
