@@ -106,7 +106,8 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("study/reproduction",),
     ("report/study", "terms"),
     ("cli/console",),
-    ("cli/assistant",),
+    ("tasks",),
+    ("cli/assistant", "console"),
     ("cli",),
 )
 HEIGHT = {folder: height for height, folders in enumerate(ORDER) for folder in folders}

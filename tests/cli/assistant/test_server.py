@@ -17,6 +17,7 @@ from mcp import Client, StdioServerParameters
 from daqloom import load
 from daqloom.cli.assistant import server
 from daqloom.scenario.file.load import LARGEST_SCENARIO_BYTES
+from daqloom.tasks.children import AT_ONCE, MOST_WAITING
 from support.children import children
 from support.command import record
 from support.command import refusal as refusal_of_command
@@ -203,7 +204,7 @@ async def test_a_cancelled_request_ends_its_process(folder: Path) -> None:
 async def test_of_many_requests_at_once_those_beyond_a_limit_are_refused_at_once(
     folder: Path,
 ) -> None:
-    beyond = 1000 - server.MOST_WAITING - server.AT_ONCE
+    beyond = 1000 - MOST_WAITING - AT_ONCE
     async with client(folder) as asked:
         requests = [
             asyncio.ensure_future(asked.call_tool("explain", {"term": "event.size"}))

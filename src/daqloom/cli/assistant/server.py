@@ -4,13 +4,7 @@ Each request runs in a child process (`daqloom.cli.assistant.task`), which ends 
 also with a cancelled one.
 """
 
-import asyncio
-import json
-import logging
-import signal
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +16,8 @@ from pydantic import Field
 from daqloom.base.version import installed_version
 from daqloom.cli.assistant import task
 from daqloom.scenario.file.load import LARGEST_SCENARIO_BYTES
+from daqloom.tasks.children import Answer, Children, TaskError
 
-AT_ONCE = 2
-"""Child processes that run at a time."""
-MOST_WAITING = 100
-"""Requests that wait for a child process; more are refused."""
 MOST_OVERRIDES = 100
 LONGEST_OVERRIDE = 4096
 INSTRUCTIONS = (
@@ -36,7 +27,6 @@ INSTRUCTIONS = (
 )
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
-Answer = dict[str, Any]
 Scenario = Annotated[
     str,
     Field(
@@ -50,73 +40,17 @@ Overrides = Annotated[
 ]
 
 
-class Children:
-    """Child processes for tasks: a few at a time, each with `cpu_s` of CPU time and access to the
-    files below `folder`."""
+class ToolChildren(Children):
+    """Child processes whose failures are those of a tool."""
 
-    def __init__(self, folder: Path | None, cpu_s: int) -> None:
-        self._folder, self._cpu_s = folder, cpu_s
-        self._free = asyncio.Semaphore(AT_ONCE)
-        self._waiting = 0
-
-    async def run(self, context: Context, name: str, **arguments: Any) -> Answer:
-        """Return the answer of a task. Raises ToolError with one sentence."""
-        request = {"task": name, "arguments": arguments, "cpu_s": self._cpu_s}
-        request["folder"] = [str(self._folder)] if self._folder else []
-        if self._waiting >= MOST_WAITING:
-            raise ToolError(f"{MOST_WAITING} requests are waiting already; repeat this one later")
-        self._waiting += 1
+    async def answer(self, context: Context, name: str, **arguments: Any) -> Answer:
+        """Return the answer of a task, and report its progress. Raises ToolError."""
         try:
-            await self._free.acquire()
-        finally:
-            self._waiting -= 1
-        try:
-            return await self._answer(context, json.dumps(request).encode())
-        finally:
-            self._free.release()
-
-    async def _answer(self, context: Context, request: bytes) -> Answer:
-        # -P: the folder is the child's working folder, and modules in it must not be imported.
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", task.__name__),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=self._folder or "/",
-            limit=2 * task.MOST_ANSWER_BYTES,
-        )
-        assert child.stdin
-        assert child.stdout
-        assert child.stderr
-        try:
-            errors = asyncio.ensure_future(child.stderr.read())
-            child.stdin.write(request)
-            child.stdin.close()
-            answer = None
-            async for line in child.stdout:
-                record = json.loads(line)
-                answer = record.get("answer")
-                if "progress" in record:
-                    await context.report_progress(record["progress"], 1.0)
-            code = await child.wait()
-            if answer is None:
-                raise ToolError(self._failure(code, (await errors).decode(errors="replace")))
-            return dict(answer)
-        finally:
-            with suppress(ProcessLookupError):
-                child.kill()
-
-    def _failure(self, code: int, errors: str) -> str:
-        """Return the sentence for a child that ended without an answer."""
-        if code == -signal.SIGXCPU:
-            return (
-                f"the task needs more than the limit of {self._cpu_s} s of CPU time; give a "
-                "shorter run.duration or a smaller system, or use the command line"
+            return await self.run(
+                name, lambda share: context.report_progress(share, 1.0), **arguments
             )
-        if errors.startswith("daqloom: "):
-            return errors.removeprefix("daqloom: ").strip()
-        logging.getLogger(__name__).error("a task ended with code %d: %s", code, errors)
-        return "the task failed unexpectedly; the log of the server has the reason"
+        except TaskError as error:
+            raise ToolError(str(error)) from None
 
 
 def make_server(folder: Path | None, cpu_s: int) -> MCPServer[Any]:
@@ -124,12 +58,12 @@ def make_server(folder: Path | None, cpu_s: int) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "daqloom", instructions=INSTRUCTIONS, version=installed_version(), log_level="WARNING"
     )
-    children = Children(folder.absolute() if folder else None, cpu_s)
+    children = ToolChildren(task.__name__, folder.absolute() if folder else None, cpu_s)
 
     @server.tool(annotations=READS)
     async def scenarios(context: Context) -> Answer:
         """List the scenarios that come with daqloom."""
-        return await children.run(context, "scenarios")
+        return await children.answer(context, "scenarios")
 
     @server.tool(annotations=READS)
     async def explain(
@@ -137,23 +71,23 @@ def make_server(folder: Path | None, cpu_s: int) -> MCPServer[Any]:
         term: Annotated[str, Field(description="A key, metric, counter or term.")],
     ) -> Answer:
         """Explain a key of a scenario, a metric of a result, or a term of the field."""
-        return await children.run(context, "explain", term=term)
+        return await children.answer(context, "explain", term=term)
 
     @server.tool(annotations=READS)
     async def validate(context: Context, scenario: Scenario, overrides: Overrides = ()) -> Answer:
         """Check a scenario; return it as TOML with all defaults, or a sentence on each mistake."""
-        return await children.run(context, "validate", **_description(scenario, overrides))
+        return await children.answer(context, "validate", **_description(scenario, overrides))
 
     @server.tool(annotations=READS)
     async def analyse(context: Context, scenario: Scenario, overrides: Overrides = ()) -> Answer:
         """Evaluate the closed forms of a scenario, in milliseconds."""
-        return await children.run(context, "analyse", **_description(scenario, overrides))
+        return await children.answer(context, "analyse", **_description(scenario, overrides))
 
     @server.tool(annotations=READS)
     async def simulate(context: Context, scenario: Scenario, overrides: Overrides = ()) -> Answer:
         """Simulate a scenario packet by packet. A small system or a short run.duration keeps it
         within the limit of CPU time; run.seed is the seed of the random streams."""
-        return await children.run(context, "simulate", **_description(scenario, overrides))
+        return await children.answer(context, "simulate", **_description(scenario, overrides))
 
     @server.tool(annotations=READS)
     async def read_result(
@@ -163,7 +97,7 @@ def make_server(folder: Path | None, cpu_s: int) -> MCPServer[Any]:
     ) -> Answer:
         """Read a result from a file that --json wrote, or from a store of studies: without a key,
         the list of its results."""
-        return await children.run(context, "read_result", path=path, key=key)
+        return await children.answer(context, "read_result", path=path, key=key)
 
     return server
 

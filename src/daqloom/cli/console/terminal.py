@@ -62,6 +62,19 @@ def unwritable(error: OSError) -> NoReturn:
     fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
 
 
+def failure_of(error: Exception) -> tuple[str, int] | None:
+    """Return the sentence and the exit code of an expected failure, None for any other error."""
+    if isinstance(error, ScenarioError | FaultsError):
+        return "\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT
+    if isinstance(
+        error, SimulationError | MeasureError | StudyFailure | OutputError | MissingExtraError
+    ):
+        return str(error), FAILED
+    if isinstance(error, MemoryError):
+        return "out of memory; use a smaller scenario or a shorter run.duration", FAILED
+    return None
+
+
 @contextmanager
 def plain_failures(saved: str) -> Iterator[None]:
     """Turn expected failures into one sentence and an exit code.
@@ -71,10 +84,6 @@ def plain_failures(saved: str) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except (ScenarioError, FaultsError) as error:
-        fail("\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT)
-    except (SimulationError, MeasureError, StudyFailure, OutputError, MissingExtraError) as error:
-        fail(str(error), FAILED)
     except KeyboardInterrupt:
         fail(f"interrupted; {saved}", INTERRUPTED)
     except BrokenPipeError:
@@ -83,11 +92,11 @@ def plain_failures(saved: str) -> Iterator[None]:
         if isinstance(error.__context__, BrokenPipeError):  # rich exits on a closed pipe
             _end_of_reader()
         raise
-    except MemoryError:
-        fail("out of memory; use a smaller scenario or a shorter run.duration", FAILED)
-    except OSError as error:
-        unwritable(error)
     except Exception as error:
+        if found := failure_of(error):
+            fail(*found)
+        if isinstance(error, OSError):
+            unwritable(error)
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         fail(f"interrupted; {saved}", INTERRUPTED)  # pydantic wraps Ctrl-C in a serializer
@@ -149,16 +158,16 @@ def list_record(kind: str, titles: Mapping[str, str]) -> dict[str, Any]:
 
 def note(sentence: str) -> None:
     """Print one sentence on standard error."""
-    print(f"daqloom: {_lines(sentence)}", file=sys.stderr, flush=True)
+    print(f"daqloom: {escaped(sentence)}", file=sys.stderr, flush=True)
 
 
 def fail(sentence: str, code: int) -> NoReturn:
     """Print one sentence on standard error and exit."""
-    print(f"daqloom: {_lines(sentence)}", file=sys.stderr)
+    print(f"daqloom: {escaped(sentence)}", file=sys.stderr)
     sys.exit(code)
 
 
-def _lines(text: str) -> str:
+def escaped(text: str) -> str:
     """Return the text with control characters escaped, except line ends."""
     return "\n".join(map(printable, text.split("\n")))
 
