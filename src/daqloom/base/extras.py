@@ -19,7 +19,9 @@ EXTRAS: Mapping[str, str] = {
     "prometheus_client": "live",
     "pyarrow": "studies",
     "scipy": "studies",
+    "starlette": "console",
     "textual": "top",
+    "uvicorn": "console",
     "weasyprint": "pdf",
     "xarray": "studies",
 }

@@ -17,6 +17,7 @@ from daqloom.cli.report import report
 from daqloom.cli.reproduce import reproduce
 from daqloom.cli.runs import app as runs_app
 from daqloom.cli.schema import schema
+from daqloom.cli.serve import console
 from daqloom.cli.study import app as study_app
 from daqloom.cli.switch import app as switch_app
 from daqloom.cli.topology import app as topology_app
@@ -38,6 +39,7 @@ app.add_typer(runs_app, name="runs", rich_help_panel=LIVE)
 app.command(saved="the unit has ended", rich_help_panel=LIVE)(unit)
 app.add_typer(switch_app, name="switch", rich_help_panel=LIVE)
 app.add_typer(lab_app, name="lab", rich_help_panel=LIVE)
+app.command(saved="nothing was written", rich_help_panel=LIVE)(console)
 app.command(rich_help_panel=LIVE)(doctor)
 app.command(rich_help_panel=LIVE)(calibrate)
 app.add_typer(topology_app, name="topology", rich_help_panel=NETWORKS_AND_DATA)

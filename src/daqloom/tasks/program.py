@@ -36,7 +36,8 @@ def carry_out(tasks: Tasks) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if not is_confined:
-            files.confine(*map(Path, request["folder"]), shipped_folder("scenarios"))
+            shipped = map(shipped_folder, ("scenarios", "studies"))
+            files.confine(*map(Path, request["folder"]), *shipped)
             is_confined = True
         used = resource.getrusage(resource.RUSAGE_SELF)
         until_s = int(used.ru_utime + used.ru_stime) + 1 + request["cpu_s"]

@@ -1,0 +1,108 @@
+"""The command that serves the console to browsers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from daqloom.base import extras, lazy
+from daqloom.base.words import reason_of
+from daqloom.cli.console.terminal import note
+from daqloom.cli.measure import Address, Certificates
+from daqloom.cli.options import argument, option
+from daqloom.scenario.errors import ScenarioError
+
+with lazy.imports():
+    import socket
+
+    from daqloom.console import guard, server
+    from daqloom.control import status as control_status
+    from daqloom.control.calls import connection, operator
+    from daqloom.machine import addresses
+    from daqloom.softswitch import status as switch_status
+
+LOOPBACK = "127.0.0.1"
+
+
+def console(
+    folder: Annotated[
+        Path | None,
+        argument("FOLDER", "Folder with scenarios, studies and a store; by default none is read."),
+    ] = None,
+    address: Address = None,
+    certificates: Certificates = None,
+    host: Annotated[str, option("ADDRESS", "Address to listen at.")] = LOOPBACK,
+    port: Annotated[int, option("PORT", "Port to listen at; 0: a free one.", min=0)] = 8760,
+    name: Annotated[
+        list[str] | None,
+        option("NAME", "Further name under which browsers reach the server; may be repeated."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        option(
+            "FILE", "File with lines `operate TOKEN` and `view TOKEN`; by default tokens are new."
+        ),
+    ] = None,
+    tls: Annotated[
+        Path | None,
+        option("FOLDER", "Folder from `daqloom control certificates`, for HTTPS."),
+    ] = None,
+    cpu_time: Annotated[int, option("S", "Limit on the CPU time of a task (s).", min=1)] = 60,
+) -> None:
+    """Serve a page for browsers: watch and steer a run, look at systems and studies.
+
+    The page has four parts: the run of a run control, the topology of a scenario or an import, the
+    studies of FOLDER, and an editor for scenarios with closed forms and simulations. The printed
+    link contains a token: the role `operate` may steer the run and simulate, `view` may look. With
+    --tls, a client certificate of an operator replaces the token. Addresses other than loopback
+    require --tls or --token-file. Analyses and simulations run in child processes with limits.
+
+    \b
+    Examples:
+      daqloom console
+      daqloom console ~/daqloom-files --address 127.0.0.1:41537
+      daqloom console --host daq1.site.org --tls certs --token-file tokens
+    """
+    extras.require("console")
+    extras.require("live")
+    if folder and not folder.is_dir():
+        raise ScenarioError(f"{folder} is not a folder; make it, or give another")
+    if not (addresses.is_loopback(host) or tls or token_file):
+        raise ScenarioError(
+            f"--host {host}: other machines reach this address; give --tls, or --token-file behind "
+            "a proxy with TLS"
+        )
+    if tls:
+        connection.read_certificates(tls, "control")
+    tokens = guard.read_tokens(token_file) if token_file else guard.make_tokens()
+    try:
+        with socket.create_server((host, port), family=_family(host)) as probe:
+            port = probe.getsockname()[1]
+    except OSError as error:
+        raise ScenarioError(
+            f"--port {port}: cannot listen on {host}: {reason_of(error)}; give another port or "
+            "--host"
+        ) from None
+    listener = server.Listener(host, port, tokens, tuple(name or ()), tls)
+    sources = server.Sources(
+        lambda request: control_status.steer(request, address, certificates),
+        _switch if address is None else None,
+        folder,
+        cpu_time,
+    )
+    place = f"{'https' if tls else 'http'}://{addresses.join_address(host, port)}/"
+    for role, token in tokens.items():
+        secret = "" if token_file else f"#token={token}"
+        note(f"{role}: {place}{secret}")
+    note("serving; Ctrl-C ends the server")
+    server.server(sources, listener).run()
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _switch() -> switch_status.SwitchStatus:
+    """Return the state of this user's only software switch on this machine. Raises MeasureError."""
+    answer = operator.ask(switch_status.Ask().encode(), None, kind=switch_status.SWITCH)
+    return switch_status.SwitchStatus.model_validate_json(answer)

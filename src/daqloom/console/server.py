@@ -1,0 +1,221 @@
+"""Server of the console: its pages, the feed of a run, its commands, and tasks in child
+processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from daqloom.console.feed import Feed
+from daqloom.console.guard import PEER, ROLE, Guard, Role
+from daqloom.control.protocol.messages import MalformedError
+from daqloom.control.status import Request, Status, read_request
+from daqloom.results.errors import MeasureError
+from daqloom.softswitch.status import SwitchStatus
+from daqloom.tasks.children import Children, TaskError
+
+STATIC = Path(__file__).parent / "static"
+PROGRAM = "daqloom.console.task"
+MOST_ANSWER_BYTES = 16 << 20
+TASKS = (
+    *("scenarios", "explain", "validate", "analyse", "simulate"),
+    *("show", "topology", "list_studies", "study"),
+)
+"""Names of the tasks of `PROGRAM`."""
+LONGEST_TEXT = 512 << 10
+"""Longest argument of a task (characters)."""
+MOST_ITEMS = 100
+"""Items of a list among the arguments of a task."""
+FOR_OPERATORS = ("simulate",)
+"""Tasks that take much time of the processor."""
+MOST_CONNECTIONS = 256
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Sources of the console's data. `steer` sends a request to the run control."""
+
+    steer: Callable[[Request], Status]
+    switch: Callable[[], SwitchStatus] | None = None
+    folder: Path | None = None
+    """Folder whose files tasks may read."""
+    cpu_s: int = 60
+    """CPU time of a task (s)."""
+
+
+class Console:
+    """Handlers of the console's requests."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._steer = sources.steer
+        self.feed = Feed(lambda: sources.steer(Request(command="status")), sources.switch)
+        folder = sources.folder.absolute() if sources.folder else None
+        settings = (PROGRAM, folder, sources.cpu_s, MOST_ANSWER_BYTES)
+        self._quick = Children(*settings, keeps=True)
+        self._long = Children(*settings)
+
+    def application(self) -> Starlette:
+        """Return the application without its guard."""
+
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            yield
+            await self._quick.close()
+
+        routes = [
+            Route("/", lambda _: FileResponse(STATIC / "index.html")),
+            Mount("/static", StaticFiles(directory=STATIC)),
+            Route("/api/session", lambda each: JSONResponse({"role": each.scope[ROLE]})),
+            Route("/api/run", self._frames),
+            Route("/api/run", self._command, methods=["POST"]),
+            Route("/api/task", self._task, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, lifespan=lifespan)
+
+    async def _frames(self, _: HttpRequest) -> Response:
+        if self.feed.is_full:
+            return JSONResponse({"failure": "too many viewers; close another page"}, 503)
+
+        async def events() -> AsyncIterator[str]:
+            async for frame in self.feed.frames():
+                yield f"data: {frame}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def _command(self, request: HttpRequest) -> Response:
+        try:
+            wanted = read_request(await request.body())
+        except MalformedError:
+            return JSONResponse({"failure": "this is no request of an operator"}, 400)
+        try:
+            status = await asyncio.to_thread(self._steer, wanted)
+        except MeasureError as error:
+            return JSONResponse({"failure": str(error)}, 409)
+        return JSONResponse({"phase": status.phase, "goal": status.goal})
+
+    async def _task(self, request: HttpRequest) -> Response:
+        """Answer with one JSON object a line: `progress`, and at the end `answer` or `failure`."""
+        try:
+            body = json.loads(await request.body())
+            name, arguments = body["task"], _checked(body["arguments"])
+            if name not in TASKS:
+                raise ValueError
+        except (ValueError, RecursionError, KeyError, TypeError):
+            return JSONResponse({"failure": "this is no task of the console"}, 400)
+        if name in FOR_OPERATORS and request.scope[ROLE] != "operate":
+            return JSONResponse({"failure": f"the role `view` may not {name}"}, 403)
+        return StreamingResponse(self._records(name, arguments), media_type="application/x-ndjson")
+
+    async def _records(self, name: str, arguments: dict[str, Any]) -> AsyncIterator[str]:
+        records: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        children = self._long if name in FOR_OPERATORS else self._quick
+
+        async def on_progress(share: float) -> None:
+            await records.put({"progress": share})
+
+        async def answer() -> None:
+            try:
+                await records.put({"answer": await children.run(name, on_progress, **arguments)})
+            except TaskError as error:
+                await records.put({"failure": str(error)})
+
+        task = asyncio.create_task(answer())
+        try:
+            while True:
+                record = await records.get()
+                yield json.dumps(record) + "\n"
+                if "progress" not in record:
+                    return
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def _checked(arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a task: texts, truth values and lists of texts. Raises TypeError."""
+    if not isinstance(arguments, dict) or len(arguments) > 8:
+        raise TypeError
+    for value in arguments.values():
+        items = value if isinstance(value, list) else [value]
+        if len(items) > MOST_ITEMS or not all(isinstance(each, str | bool) for each in items):
+            raise TypeError
+        if sum(len(each) for each in items if isinstance(each, str)) > LONGEST_TEXT:
+            raise TypeError
+    return {str(name): value for name, value in arguments.items()}
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Address, names and secrets of the server."""
+
+    host: str
+    port: int
+    tokens: dict[Role, str]
+    names: tuple[str, ...] = ()
+    """Further names under which browsers reach the server."""
+    tls: Path | None = None
+    """Folder of `daqloom control certificates`."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Values of the header Host that the server accepts."""
+        own = ("localhost",) if self.host in ("127.0.0.1", "::1") else ()
+        names = (f"[{self.host}]" if ":" in self.host else self.host, *own, *self.names)
+        return frozenset(f"{name}:{self.port}" for name in names)
+
+
+class _Protocol(H11Protocol):
+    """Protocol that puts the client's certificate into the scope of its requests."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        peer, app = transport.get_extra_info("peercert"), self.app
+
+        async def with_peer(scope: Any, receive: Any, send: Any) -> None:
+            await app({**scope, PEER: peer}, receive, send)
+
+        self.app = with_peer
+
+
+def server(sources: Sources, listener: Listener) -> uvicorn.Server:
+    """Return the server; its `run` serves until Ctrl-C."""
+    app = Guard(
+        Console(sources).application(), listener.hosts, listener.tokens, tls=bool(listener.tls)
+    )
+    secured: dict[str, Any] = {}
+    if listener.tls:
+        secured = {
+            "ssl_certfile": listener.tls / "control.pem",
+            "ssl_keyfile": listener.tls / "control.key",
+            "ssl_ca_certs": str(listener.tls / "ca.pem"),
+            "ssl_cert_reqs": 1,  # ssl.CERT_OPTIONAL: others log in with a token
+        }
+    config = uvicorn.Config(
+        app,
+        host=listener.host,
+        port=listener.port,
+        http=_Protocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+        proxy_headers=False,
+        **secured,
+    )
+    return uvicorn.Server(config)

@@ -1,0 +1,69 @@
+"""Program of a child process for the tasks of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from daqloom.base import lazy
+from daqloom.deployment.fabric_system import fabric_system
+from daqloom.scenario import dumps, files
+from daqloom.scenario.errors import ScenarioError
+from daqloom.tasks.program import Answer, Tasks, carry_out, report
+from daqloom.tasks.systems import SYSTEM_TASKS, system_of
+
+with lazy.imports():
+    from daqloom.console import drawing, studies
+    from daqloom.topology.formats import load
+
+
+def show(scenario: str) -> Answer:
+    """Return the text of a scenario, by its name or path: all keys that are set."""
+    system = system_of(scenario, ())
+    return {"toml": system.show(), "name": system.name}
+
+
+def topology(source: str, overrides: Sequence[str]) -> Answer:
+    """Return the drawing of a scenario (name, path or text), of a shipped fabric, or of dumps at a
+    path. Raises ScenarioError."""
+    shipped, place = dumps.shipped_fabrics().get(source), Path(source)
+    if "\n" not in source and (shipped or place.is_dir() or place.suffix not in ("", ".toml")):
+        if not shipped and not files.is_allowed(place):
+            raise ScenarioError(
+                f"{source} is outside the folder of the server; give a path below it"
+            )
+        return drawing.draw(load.load_cabling(shipped or place)[0])
+    return drawing.draw(fabric_system(system_of(source, overrides).scenario).fabric)
+
+
+def simulate(scenario: str, overrides: Sequence[str]) -> Answer:
+    """Return the result of a simulation without series, and the drawing with loads and states;
+    print the progress."""
+    system = system_of(scenario, overrides)
+    result = system.simulate(progress=report, timeline=True)
+    cabled, run = fabric_system(system.scenario), system.scenario.run
+    counted_s = result.engine.get("virtual_s", run.duration)
+    if system.scenario.network.technology == "ethernet":
+        counted_s -= run.warmup
+    drawn = drawing.with_run(drawing.draw(cabled.fabric), cabled, result, counted_s)
+    return {"result": replace(result, series={}).to_dict(), "drawing": drawn}
+
+
+def list_studies() -> Answer:
+    """Return the studies that can be shown."""
+    return studies.studies()
+
+
+def study(name: str, store: str, quick: bool) -> Answer:
+    """Return progress, figures, table and provenance of a study."""
+    return studies.study(name, store, quick)
+
+
+TASKS: Tasks = {
+    **SYSTEM_TASKS,
+    **{each.__name__: each for each in (show, topology, simulate, list_studies, study)},
+}
+
+if __name__ == "__main__":
+    carry_out(TASKS)
