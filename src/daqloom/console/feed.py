@@ -144,6 +144,10 @@ class Feed:
             "losses": _losses(status),
             "units": [_unit(unit, rates.get(unit.unit, {})) for unit in status.units],
             "events": status.events,
+            "connections": [
+                [c.unit, c.to, c.segments_retransmitted, c.round_trip_us / 1e6]
+                for c in status.connections
+            ],
             "switch": switch,
         }
 

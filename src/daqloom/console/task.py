@@ -10,6 +10,7 @@ from daqloom.base import lazy
 from daqloom.deployment.fabric_system import fabric_system
 from daqloom.scenario import dumps, files
 from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.file import load as scenarios
 from daqloom.tasks.program import Answer, Tasks, carry_out, report
 from daqloom.tasks.systems import SYSTEM_TASKS, system_of
 
@@ -19,9 +20,11 @@ with lazy.imports():
 
 
 def show(scenario: str) -> Answer:
-    """Return the text of a scenario, by its name or path: all keys that are set."""
-    system = system_of(scenario, ())
-    return {"toml": system.show(), "name": system.name}
+    """Return the text of a scenario's file, by its name or path. Raises ScenarioError."""
+    try:
+        return {"toml": files.read_text(scenarios.find(scenario), scenarios.LARGEST_SCENARIO_BYTES)}
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
 
 
 def topology(source: str, overrides: Sequence[str]) -> Answer:
@@ -34,7 +37,11 @@ def topology(source: str, overrides: Sequence[str]) -> Answer:
                 f"{source} is outside the folder of the server; give a path below it"
             )
         return drawing.draw(load.load_cabling(shipped or place)[0])
-    return drawing.draw(fabric_system(system_of(source, overrides).scenario).fabric)
+    cabled = fabric_system(system_of(source, overrides).scenario)
+    drawn = drawing.draw(cabled.fabric)
+    boxes = {box["name"]: index for index, box in enumerate(drawn["boxes"])}
+    units = [boxes.get(cabled.fabric.hosts[host].name, -1) for host in cabled.hosts]
+    return {**drawn, "units": units}
 
 
 def simulate(scenario: str, overrides: Sequence[str]) -> Answer:

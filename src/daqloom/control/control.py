@@ -10,7 +10,7 @@ import secrets
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +47,15 @@ from daqloom.control.record.meter import Meter, Row, present
 from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums
 from daqloom.control.run_log import About, RunEvent, log_entry
-from daqloom.control.status import MOST_EVENTS, Request, Status, UnitStatus, read_request
+from daqloom.control.status import (
+    MOST_CONNECTIONS,
+    MOST_EVENTS,
+    ConnectionStatus,
+    Request,
+    Status,
+    UnitStatus,
+    read_request,
+)
 from daqloom.control.steering import Steering, SteeringOptions
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
@@ -266,6 +274,22 @@ class Control(Steering):
             requests=self.requests,
             refusal=self.refusal,
             pending=self.pending,
+            connections=self._slowest(members),
+        )
+
+    def _slowest(self, members: Iterable[int]) -> tuple[ConnectionStatus, ...]:
+        """Return the slowest connections between members."""
+        here = set(members)
+        rows = [each for each in self.connections.items() if here.issuperset(each[0])]
+        rows.sort(key=lambda each: each[1].round_trip_us, reverse=True)
+        return tuple(
+            ConnectionStatus(
+                unit=unit,
+                to=to,
+                segments_retransmitted=row.segments_retransmitted,
+                round_trip_us=row.round_trip_us,
+            )
+            for (unit, to), row in rows[:MOST_CONNECTIONS]
         )
 
     def steer(self, body: bytes) -> bytes:

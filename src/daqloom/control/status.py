@@ -23,6 +23,8 @@ MOST_EVENTS = 100
 """Log entries in a status."""
 LARGEST_REQUEST_BYTES = 128 * 1024
 MOST_SETTINGS = 100
+MOST_CONNECTIONS = 1024
+"""Connections in a status."""
 POLL_S = 0.1
 REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
 """Phase that a request leads to."""
@@ -76,6 +78,15 @@ class UnitStatus(Counting):
     rates: Rates = Field(default_factory=dict)
 
 
+class ConnectionStatus(Message):
+    """Connection from a unit to another one, since it was made."""
+
+    unit: UnitNumber
+    to: UnitNumber
+    segments_retransmitted: Count
+    round_trip_us: Count
+
+
 class Status(Message):
     """Status of a run."""
 
@@ -107,6 +118,8 @@ class Status(Message):
     """Reason why the last of these was refused; empty if it was not."""
     pending: Text = ""
     """Transition that waits for its hooks or its new setup; empty: none."""
+    connections: Annotated[tuple[ConnectionStatus, ...], Field(max_length=MOST_CONNECTIONS)] = ()
+    """Slowest TCP connections, as last reported; empty with other transports."""
 
 
 _REQUEST = TypeAdapter(Request)

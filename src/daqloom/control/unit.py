@@ -39,6 +39,10 @@ from daqloom.results.errors import MeasureError
 
 OCCUPIED = "it has a process already"
 Row = TypeVar("Row")
+CONNECTIONS_S = 1.0
+"""Time between two reports of connections (s)."""
+MOST_SLOW = 32
+"""Connections in such a report, the slowest ones."""
 RETRY_S = 0.2
 """Pause between attempts to reach the run control (s)."""
 
@@ -104,13 +108,17 @@ class Unit:
         records = self.process.reports(self._clock(), answer, self._node)
         return [wire.message(record) for record in records]
 
+    def connections(self) -> list[ConnectionRow]:
+        """Return the counters of the connections to other units, slowest first."""
+        node = self._node
+        rows = map(ConnectionRow.model_validate, node.connections() if node else ())
+        return sorted(rows, key=lambda row: row.round_trip_us, reverse=True)
+
     def traces(self) -> Iterator[Trace]:
         """Return the recorded stages and arrivals, each once, and the rows of connections."""
         if self._node is None:
             return
-        counts = self._node.connections()
-        for each in _batches([ConnectionRow.model_validate(row) for row in counts]):
-            yield Trace(connections=each)
+        yield from map(_trace, _batches(self.connections()))
         given = self._configuration
         if given and given.trace_stages:
             stages = [(*row, stage.name) for *row, stage in self._node.take_stages()]
@@ -218,6 +226,10 @@ class _End:
     refusal: str = ""
 
 
+def _trace(rows: tuple[ConnectionRow, ...]) -> Trace:
+    return Trace(connections=rows)
+
+
 def _batches(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
     """Yield the rows in messages' worth."""
     for first in range(0, len(rows), ROWS_AT_ONCE):
@@ -290,6 +302,7 @@ def _reports(
     yield Hello(
         unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed_version()
     ).encode()
+    shown_s = time.monotonic()
     while True:
         answer = None
         with suppress(queue.Empty):
@@ -297,3 +310,7 @@ def _reports(
                 return
         reports = [answer] if isinstance(answer, Trace) else unit.reports(answer)
         yield from (report.encode() for report in reports)
+        if time.monotonic() - shown_s > CONNECTIONS_S:
+            shown_s = time.monotonic()
+            if rows := unit.connections()[:MOST_SLOW]:
+                yield _trace(tuple(rows)).encode()
