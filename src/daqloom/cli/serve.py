@@ -76,13 +76,13 @@ def console(
         connection.read_certificates(tls, "control")
     tokens = guard.read_tokens(token_file) if token_file else guard.make_tokens()
     try:
-        with socket.create_server((host, port), family=_family(host)) as probe:
-            port = probe.getsockname()[1]
+        opened = socket.create_server((host, port), family=_family(host))
     except OSError as error:
         raise ScenarioError(
             f"--port {port}: cannot listen on {host}: {reason_of(error)}; give another port or "
             "--host"
         ) from None
+    port = opened.getsockname()[1]
     listener = server.Listener(host, port, tokens, tuple(name or ()), tls)
     sources = server.Sources(
         lambda request: control_status.steer(request, address, certificates),
@@ -95,7 +95,7 @@ def console(
         secret = "" if token_file else f"#token={token}"
         note(f"{role}: {place}{secret}")
     note("serving; Ctrl-C ends the server")
-    server.server(sources, listener).run()
+    server.server(sources, listener).run([opened])
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,29 +120,23 @@ class Console:
         return StreamingResponse(self._records(name, arguments), media_type="application/x-ndjson")
 
     async def _records(self, name: str, arguments: dict[str, Any]) -> AsyncIterator[str]:
-        records: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        records: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         children = self._long if name in FOR_OPERATORS else self._quick
 
         async def on_progress(share: float) -> None:
             await records.put({"progress": share})
 
-        async def answer() -> None:
-            try:
-                await records.put({"answer": await children.run(name, on_progress, **arguments)})
-            except TaskError as error:
-                await records.put({"failure": str(error)})
-
-        task = asyncio.create_task(answer())
+        running = asyncio.create_task(children.run(name, arguments, on_progress))
+        running.add_done_callback(lambda _: records.put_nowait(None))
         try:
-            while True:
-                record = await records.get()
+            while record := await records.get():
                 yield json.dumps(record) + "\n"
-                if "progress" not in record:
-                    return
+            yield json.dumps({"answer": await running}) + "\n"
+        except TaskError as error:
+            yield json.dumps({"failure": str(error)}) + "\n"
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
 
 def _checked(arguments: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,10 +49,10 @@ class Children:
         self._idle: list[_Child] = []
 
     async def run(
-        self, name: str, on_progress: OnProgress | None = None, **arguments: Any
+        self, name: str, arguments: Mapping[str, Any], on_progress: OnProgress | None = None
     ) -> Answer:
         """Return the answer of a task. Raises TaskError."""
-        request = {"task": name, "arguments": arguments, "cpu_s": self._cpu_s}
+        request = {"task": name, "arguments": dict(arguments), "cpu_s": self._cpu_s}
         request["folder"] = [str(self._folder)] if self._folder else []
         request["most_bytes"] = self._most_bytes
         if self._waiting >= MOST_WAITING:

@@ -47,7 +47,7 @@ class ToolChildren(Children):
         """Return the answer of a task, and report its progress. Raises ToolError."""
         try:
             return await self.run(
-                name, lambda share: context.report_progress(share, 1.0), **arguments
+                name, arguments, lambda share: context.report_progress(share, 1.0)
             )
         except TaskError as error:
             raise ToolError(str(error)) from None
