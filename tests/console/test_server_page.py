@@ -79,7 +79,7 @@ def test_a_run_is_started_loses_a_unit_and_is_stopped_from_the_page(page: Page) 
     unit, process_id = (victim.locator("td").nth(at).inner_text() for at in (0, 4))
     before = frames(page)
     os.kill(int(process_id), signal.SIGKILL)
-    page.locator("#events li", has_text=re.compile(rf"unit {unit}\b.*killed")).first.wait_for()
+    page.locator("#events li", has_text=re.compile(rf"unit {unit} is lost")).first.wait_for()
     assert frames(page) - before <= MOST_FRAMES
     odd = page.locator("#units tr.odd")
     odd.wait_for()
