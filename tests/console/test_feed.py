@@ -3,21 +3,10 @@ import json
 
 import pytest
 
-from daqloom.console.feed import MOST_PAST, MOST_VIEWERS, Feed, Meter, allowed
+from daqloom.console.feed import MOST_PAST, MOST_VIEWERS, Feed, allowed
 from daqloom.control.protocol.states import Goal, Phase, Standing
 from daqloom.results.errors import MeasureError
 from support.consoles import status, unit
-
-
-def counted(scale: float) -> dict[str, float]:
-    return {
-        "meps_delivered": 10 * scale,
-        "mfp_bytes_built": 1000 * scale,
-        "building_s": 0.5 * scale,
-        "waiting_for_source_s": 0.1 * scale,
-        "asking_s": 0.2 * scale,
-        "waiting_for_network_s": 0.3 * scale,
-    }
 
 
 @pytest.mark.parametrize(
@@ -34,23 +23,26 @@ def test_commands_follow_from_phase_and_goal(phase: Phase, goal: Goal, expected:
     assert allowed(status(phase=phase, goal=goal)) == expected
 
 
-async def test_rates_are_increases_of_counters_over_the_time_of_the_run() -> None:
-    states = iter([status(10.0, (unit(0, counted(1)),)), status(12.0, (unit(0, counted(3)),))])
-    feed = Feed(lambda: next(states))
-    first, second = await feed.frame(), await feed.frame()
-    assert first["total"]["meps_hz"] is None  # nothing to compare with
-    assert second["total"]["meps_hz"] == 10
-    assert second["total"]["bps"] == 8000
-    assert second["total"]["latency_s"] == pytest.approx(0.05)
-    [row] = second["units"]
-    assert (row["wait"], row["wait_share"]) == ("peer", pytest.approx(0.5))
-
-
-def test_a_restarted_unit_and_another_run_begin_without_rates() -> None:
-    meter = Meter()
-    meter.rates(status(1.0, (unit(0, counted(5)), unit(1, counted(5)))))
-    assert list(meter.rates(status(2.0, (unit(0, counted(1)), unit(1, counted(6)))))) == [1]
-    assert meter.rates(status(3.0, (unit(1, counted(9)),), run="r2")) == {}
+async def test_a_frame_has_the_rates_of_the_run_and_units_with_trouble_first() -> None:
+    units = (
+        unit(0, rates={"event_rate_hz": 12.3456789, "wait_consumer": 0.9}),
+        unit(1, rates={"event_rate_hz": 10.0}),
+        unit(2, member=False, standing=Standing.LOST, reason="its connection ended"),
+    )
+    rates = {"event_rate_hz": 22.3456789, "latency_p99_s": 0.001}
+    state = status(7.0, units, rates=rates, lost={"dropped": 5}, counts={"refused.token": 2})
+    frame = await Feed(lambda: state).frame()
+    assert [each["unit"] for each in frame["units"]] == [2, 0, 1]
+    assert [each["state"] for each in frame["units"]] == ["lost", "running", "running"]
+    assert frame["units"][1]["event_rate_hz"] == 12.346
+    assert frame["total"] | {"at": 0} == {
+        "at": 0,
+        "time_s": 7.0,
+        "members": 2,
+        "event_rate_hz": 22.346,
+        "latency_p99_s": 0.001,
+    }
+    assert frame["losses"] == [("dropped", 5), ("refused.token", 2)]
 
 
 async def test_all_viewers_share_one_poll_which_ends_with_the_last() -> None:

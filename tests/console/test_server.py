@@ -63,7 +63,7 @@ def test_frames_of_a_run_arrive_and_commands_change_it(tmp_path: Path) -> None:
             assert next(stream) == {"past": []}
             assert "start" in next(stream)["can"]
             assert console.ask("/api/run", {"command": "start"}, cookie).status == 200
-            running = next(each for each in stream if each["total"]["meps_hz"])
+            running = next(each for each in stream if each["total"].get("event_rate_hz"))
             assert (running["phase"], running["can"][0]) == ("running", "stop")
             assert {each["unit"] for each in running["units"] if each["member"]} == {0, 1, 2, 3}
             connected = next(each for each in stream if each["connections"])

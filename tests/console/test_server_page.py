@@ -76,7 +76,7 @@ def test_a_run_is_started_loses_a_unit_and_is_stopped_from_the_page(page: Page) 
     page.locator('#phase[data-kind="running"]').wait_for()
     expect(page.locator("#units tbody tr")).to_have_count(4)
     victim = page.locator("#units tbody tr", has_text="running").first
-    unit, process_id = (victim.locator("td").nth(at).inner_text() for at in (0, 4))
+    unit, process_id = (victim.locator("td").nth(at).inner_text() for at in (0, 3))
     before = frames(page)
     os.kill(int(process_id), signal.SIGKILL)
     page.locator("#events li", has_text=re.compile(rf"unit {unit} is lost")).first.wait_for()

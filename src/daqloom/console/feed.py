@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from daqloom.cli.console.run import trouble
 from daqloom.control.protocol.states import Goal, Phase
-from daqloom.control.status import Status
+from daqloom.control.status import Status, UnitStatus
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import SwitchStatus
 
@@ -18,16 +19,8 @@ MOST_VIEWERS = 32
 MOST_PAST = 600
 """Totals that a new viewer receives."""
 ENDS = (Phase.ENDING, Phase.ENDED)
-LOSSES = ("incomplete", "dropped", "discarded", "not_written")
-WAITS: Mapping[str, tuple[str, ...]] = {
-    "source": ("waiting_for_source_s",),
-    "peer": ("waiting_for_network_s", "asking_s", "waiting_for_builder_s"),
-    "barrier": ("in_barrier_s",),
-    "consumer": ("waiting_for_consumer_s",),
-}
-"""Counters of the time that a unit waits, by cause."""
-RATES = {"meps": "meps_delivered", "bytes": "mfp_bytes_built", "building": "building_s"}
-Row = dict[str, float]
+ROUNDED = 5
+"""Digits of the rates in a frame."""
 
 
 def allowed(status: Status) -> list[str]:
@@ -38,36 +31,6 @@ def allowed(status: Status) -> list[str]:
     found = ["configure"] if status.goal is Goal.IDLE or is_stuck else []
     found += ["start"] if not is_wanted or is_stuck else []
     return [*found, *(["stop"] if is_wanted else []), "reset", "exit"]
-
-
-class Meter:
-    """Rates between successive states of a run."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, Row] = {}
-        self._key: tuple[str, float] = ("", 0.0)
-
-    def rates(self, status: Status) -> dict[int, Row]:
-        """Return the increases of each unit's counters a second since the last call; waits are
-        shares of the time. Units that are new or restarted have none."""
-        run, before_s = self._key
-        passed_s = status.time_s - before_s if run == status.run else 0.0
-        now = {unit.unit: _sums(unit.counters) for unit in status.units}
-        found = {}
-        if passed_s > 0:
-            for unit, row in now.items():
-                before = self._before.get(unit)
-                if before and all(value >= before[name] for name, value in row.items()):
-                    found[unit] = {n: (value - before[n]) / passed_s for n, value in row.items()}
-        self._before, self._key = now, (status.run, status.time_s)
-        return found
-
-
-def _sums(counters: Mapping[str, float]) -> Row:
-    row = {name: counters.get(counter, 0.0) for name, counter in RATES.items()}
-    return row | {
-        name: sum(counters.get(each, 0.0) for each in parts) for name, parts in WAITS.items()
-    }
 
 
 class Feed:
@@ -81,7 +44,6 @@ class Feed:
         self._viewers: set[asyncio.Queue[str]] = set()
         self._past: deque[Mapping[str, Any]] = deque(maxlen=MOST_PAST)
         self._task: asyncio.Task[None] | None = None
-        self._meter = Meter()
         self._run = ""
         self.polls = 0
 
@@ -126,8 +88,12 @@ class Feed:
             status = await asyncio.to_thread(self._ask)
         except MeasureError as error:
             return {"failure": str(error), "switch": switch}
-        rates = self._meter.rates(status)
-        total = _total(status, rates)
+        total = {
+            "at": round(time.time(), 3),
+            "time_s": round(status.time_s, 3),
+            "members": sum(unit.member for unit in status.units),
+            **_rounded(status.rates),
+        }
         if status.run != self._run:
             self._run = status.run
             self._past.clear()
@@ -141,8 +107,8 @@ class Feed:
             "failure": status.failure,
             "can": allowed(status),
             "total": total,
-            "losses": _losses(status),
-            "units": [_unit(unit, rates.get(unit.unit, {})) for unit in status.units],
+            "losses": [*status.lost.items(), *status.counts.items()],
+            "units": [_unit(unit) for unit in sorted(status.units, key=trouble)],
             "events": status.events,
             "connections": [
                 [c.unit, c.to, c.segments_retransmitted, c.round_trip_us / 1e6]
@@ -152,47 +118,19 @@ class Feed:
         }
 
 
-def _total(status: Status, rates: Mapping[int, Row]) -> dict[str, Any]:
-    sums: Counter[str] = Counter()
-    for row in rates.values():
-        sums.update(row)
-    units = max(len(rates), 1)
+def _rounded(rates: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.{ROUNDED}g}") for name, value in rates.items()}
+
+
+def _unit(unit: UnitStatus) -> dict[str, Any]:
     return {
-        "at": round(time.time(), 3),
-        "time_s": round(status.time_s, 3),
-        "members": sum(unit.member for unit in status.units),
-        "meps_hz": sums["meps"] if rates else None,
-        "bps": 8 * sums["bytes"] if rates else None,
-        "latency_s": sums["building"] / sums["meps"] if sums["meps"] else None,
-        "waits": {name: sums[name] / units for name in WAITS} if rates else {},
-    }
-
-
-def _losses(status: Status) -> dict[str, float]:
-    found = {
-        f"MEPs {cause.replace('_', ' ')}": sum(
-            unit.counters.get(f"meps_{cause}", 0) for unit in status.units
-        )
-        for cause in LOSSES
-    }
-    return found | {name: count for name, count in status.counts.items() if count}
-
-
-def _unit(unit: Any, rates: Row) -> dict[str, Any]:
-    waits = {name: rates[name] for name in WAITS if name in rates}
-    worst = max(waits, key=lambda name: waits[name], default="")
-    return {
+        **_rounded(unit.rates),
         "unit": unit.unit,
-        "state": unit.state,
-        "standing": unit.standing,
+        "state": unit.state if unit.member else unit.standing,
         "member": unit.member,
         "host": unit.host,
         "pid": unit.pid,
         "reason": unit.reason,
-        "meps_hz": rates.get("meps"),
-        "bps": 8 * rates["bytes"] if rates else None,
-        "wait": worst if waits and waits[worst] > 0.01 else "",
-        "wait_share": waits.get(worst),
     }
 
 

@@ -3,18 +3,19 @@
 import { $, amount, el, post, say, table } from "./tools.js";
 
 const MOST_POINTS = 3600;
+const MANY = 10; // segments resent, from which a pair is framed
 const WAITS = ["source", "peer", "barrier", "consumer"];
 const CHARTS = {
-  rate: [["MEPs/s", (t) => t.meps_hz]],
-  throughput: [["Gb/s", (t) => t.bps === null ? null : t.bps / 1e9]],
-  latency: [["ms", (t) => t.latency_s === null ? null : t.latency_s * 1e3]],
-  waits: WAITS.map((name) => [name, (t) => t.waits[name] ?? null]),
+  rate: [["events", (t) => t.event_rate_hz]],
+  throughput: [["Gb/s", (t) => t.throughput_bps / 1e9]],
+  latency: [["median", (t) => t.latency_p50_s * 1e3], ["99 %", (t) => t.latency_p99_s * 1e3]],
+  waits: WAITS.map((name) => [name, (t) => t[`wait_${name}`]]),
 };
 const charts = {};
 const rows = new Map();
 let source = null;
-let listeners = [];
-export let frames = 0;
+const listeners = [];
+let frames = 0;
 
 export const onFrame = (listener) => listeners.push(listener);
 
@@ -48,13 +49,14 @@ export function listen() {
   };
 }
 
-export function leave() {}
+const values = (name, total) =>
+  [total.at, ...CHARTS[name].map(([, of]) => of(total))].map((v) => (Number.isFinite(v) ? v : null));
 
 function reset(past) {
-  const recent = past.slice(-MOST_POINTS);
-  for (const [name, series] of Object.entries(CHARTS)) {
+  for (const name of Object.keys(CHARTS)) {
     charts[name] ??= chart(name);
-    charts[name].points = [recent.map((t) => t.at), ...series.map(([, of]) => recent.map(of))];
+    const columns = past.map((total) => values(name, total));
+    charts[name].points = charts[name].points.map((_, i) => columns.map((each) => each[i]));
     charts[name].setData(charts[name].points);
   }
 }
@@ -111,23 +113,24 @@ function draw(frame) {
   const { total } = frame;
   mark(frame.phase, `${frame.scenario}, run ${frame.run}, epoch ${frame.epoch}`, frame.failure);
   drawCommands(frame.can);
-  const tiles = { "MEPs per second": amount(total.meps_hz), "throughput": amount(total.bps, "b/s"),
-    "latency of a MEP": amount(total.latency_s, "s"),
+  const tiles = { "event rate": amount(total.event_rate_hz, "Hz"),
+    "throughput": amount(total.throughput_bps, "b/s"),
+    "latency, 99 %": amount(total.latency_p99_s, "s"),
+    "lost": amount(total.lost_hz, "Hz"), "disk left": amount(total.disk_free_bytes, "B"),
     "members": `${total.members} of ${frame.units.length}`,
     "since the start": `${Math.floor(total.time_s)} s` };
   $("tiles").replaceChildren(...Object.entries(tiles).map(([name, value]) =>
     el("div", {}, el("b", {}, value), name)));
-  for (const [name, series] of Object.entries(CHARTS)) {
+  for (const name of Object.keys(CHARTS)) {
     const { points } = charts[name] ??= chart(name);
-    [total.at, ...series.map(([, of]) => of(total))].forEach((value, i) => {
-      points[i].push(value);
-      if (points[i].length > MOST_POINTS) points[i].shift();
+    values(name, total).forEach((value, i) => {
+      if (points[i].push(value) > MOST_POINTS) points[i].shift();
     });
     charts[name].setData(points);
   }
   drawUnits(frame.units);
   drawMatrix(frame.connections ?? []);
-  $("losses").replaceChildren(table(["cause", "number"], Object.entries(frame.losses)));
+  $("losses").replaceChildren(table(["cause", "number"], frame.losses));
   const log = frame.events.slice().reverse().map(([s, text]) => `${s.toFixed(2)} s  ${text}`);
   if ($("events").firstChild?.textContent !== log[0] || $("events").children.length !== log.length)
     $("events").replaceChildren(...log.map((each) => el("li", {}, each)));
@@ -152,45 +155,40 @@ async function command(wanted) {
   }
 }
 
-const HEAD = ["unit", "state", "standing", "host", "pid", "MEPs/s", "throughput", "waits for",
-  "last loss", ""];
+const COLUMNS = { "unit": (u) => u.unit, "state": (u) => u.state, "host": (u) => u.host,
+  "pid": (u) => u.pid || "", "event rate": (u) => amount(u.event_rate_hz, "Hz"),
+  "throughput": (u) => amount(u.throughput_bps, "b/s"),
+  "waits for": (u) => WAITS.filter((name) => u[`wait_${name}`] > 0.01)
+    .map((name) => `${name} ${percent(u[`wait_${name}`])}`).join(", "),
+  "in": (u) => percent(u.source_fill), "out": (u) => percent(u.output_fill),
+  "lost": (u) => amount(u.lost_hz, "Hz"), "last loss": (u) => u.reason };
 
+const percent = (share) => (share === undefined ? "" : `${Math.round(100 * share)} %`);
+
+// A row is made once; later only changed cells and changed places are touched.
 function drawUnits(units) {
-  if (!$("units").firstChild || rows.size !== units.length) {
+  if (rows.size !== units.length) {
     rows.clear();
-    const made = table(HEAD, []);
-    for (const { unit } of units) {
-      const row = el("tr", {}, ...HEAD.slice(1).map(() => el("td")), el("td", {},
-        el("button", { type: "button", hidden: "", onclick: () => command({ command: "reset", unit }) },
-          `reset ${unit}`)));
-      rows.set(unit, row);
-      made.tBodies[0].append(row);
-    }
-    $("units").replaceChildren(made);
+    $("units").replaceChildren(table([...Object.keys(COLUMNS), ""], []));
   }
-  for (const each of units) {
-    const row = rows.get(each.unit);
-    const wait = each.wait ? `${each.wait} ${Math.round(100 * each.wait_share)} %` : "";
-    const cells = [each.unit, each.state, each.member ? "member" : each.standing, each.host,
-      each.pid || "", amount(each.meps_hz), amount(each.bps, "b/s"), wait, each.reason];
-    cells.forEach((value, i) => {
-      const text = String(value);
+  const body = $("units").firstChild.tBodies[0];
+  units.forEach((each, place) => {
+    const { unit } = each;
+    if (!rows.has(unit)) {
+      const button = el("button", { type: "button", onclick: () => command({ command: "reset", unit }) },
+        `reset ${unit}`);
+      const cells = Object.keys(COLUMNS).map(() => el("td"));
+      rows.set(unit, el("tr", {}, ...cells, el("td", {}, button)));
+    }
+    const row = rows.get(unit);
+    Object.values(COLUMNS).forEach((of, i) => {
+      const text = String(of(each));
       if (row.cells[i].textContent !== text) row.cells[i].textContent = text;
     });
-    const isOdd = !each.member;
-    if (isOdd !== (row.className === "odd")) {
-      row.className = isOdd ? "odd" : "";
-      row.lastChild.firstChild.hidden = !isOdd || document.body.dataset.role !== "operate";
-      if (isOdd) row.parentNode.prepend(row);
-      else place(row, each.unit);
-    }
-  }
-}
-
-// Rows of members follow in the order of their numbers, after those of other units.
-function place(row, unit) {
-  const next = [...rows].find(([other, each]) => other > unit && each.className !== "odd");
-  row.parentNode.insertBefore(row, next ? next[1] : null);
+    row.className = each.member ? "" : "odd";
+    row.lastChild.firstChild.hidden = each.member || document.body.dataset.role !== "operate";
+    if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null);
+  });
 }
 
 function drawMatrix(connections) {
@@ -206,7 +204,7 @@ function drawMatrix(connections) {
       const found = of.get(`${from} ${to}`);
       if (!found) return el("td");
       const [, , lost, trip] = found;
-      return el("td", { class: trip > slow || lost ? "slow" : "" },
+      return el("td", { class: trip > slow || lost >= MANY ? "slow" : "" },
         amount(trip, "s") + (lost ? `, ${lost} resent` : ""));
     })));
   }

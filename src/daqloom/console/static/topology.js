@@ -88,10 +88,9 @@ function paintUnits(frame) {
   for (const each of frame.units) {
     const part = parts.boxes[drawing.units[each.unit]];
     if (!part) continue;
-    const state = each.member ? each.state : "lost";
-    part.rect.setAttribute("class", state);
-    part.title.textContent = [part.box.name, `unit ${each.unit}`, state, amount(each.bps, "b/s"),
-      each.wait && `waits for ${each.wait}`, each.reason].filter(Boolean).join(", ");
+    part.rect.setAttribute("class", each.member ? each.state : "lost");
+    part.title.textContent = [part.box.name, `unit ${each.unit}`, each.state,
+      amount(each.throughput_bps, "b/s"), each.reason].filter(Boolean).join(", ");
   }
 }
 onFrame(paintUnits);
