@@ -49,7 +49,8 @@ def status(time_s: float = 1.0, units: tuple[UnitStatus, ...] = (), **more: Any)
 class Served:
     """A console in a process, with a client that has logged in."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, pid: int, lines: list[str]) -> None:
+        self.pid = pid
         self.url, self.tokens = "", {}
         for line in lines:
             if found := re.search(r"(operate|view): (http\S+)#token=(\S+)", line):
@@ -94,7 +95,7 @@ def served(*arguments: str, runtime: Path) -> Iterator[Served]:
     command = [*DAQLOOM, "console", *arguments, "--port", "0"]
     with process(command, runtime) as started:
         assert started.stderr
-        found = Served([started.stderr.readline() for _ in range(3)])
+        found = Served(started.pid, [started.stderr.readline() for _ in range(3)])
         with found.connections:
             yield found
 

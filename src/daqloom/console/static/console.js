@@ -12,7 +12,6 @@ let shown = null;
 function show() {
   const name = location.hash.slice(1) in PAGES ? location.hash.slice(1) : "run";
   if (name === shown) return;
-  PAGES[shown]?.leave?.();
   for (const each of Object.keys(PAGES)) $(`page-${each}`).hidden = each !== name;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");

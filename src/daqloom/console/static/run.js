@@ -104,7 +104,7 @@ function mark(phase, about, failure = "") {
   if ($("failure").textContent !== failure) $("failure").textContent = failure;
 }
 
-function draw(frame) {
+export function draw(frame) {
   drawSwitch(frame.switch);
   if (frame.failure !== undefined && !frame.run) {
     mark("no answer", "", frame.failure);
