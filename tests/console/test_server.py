@@ -12,7 +12,7 @@ import pytest
 from daqloom.console.feed import MOST_VIEWERS
 from daqloom.control.calls.registry import RUN
 from support.children import children
-from support.consoles import DAQLOOM, HUNG_S, Served, process, served
+from support.consoles import DAQLOOM, HUNG_S, Served, controlled, process, served
 
 pytestmark = pytest.mark.process
 
@@ -55,28 +55,23 @@ def frames(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 def test_frames_of_a_run_arrive_and_commands_change_it(tmp_path: Path) -> None:
     runtime = tmp_path / "run"
     scenario = ["laptop", "--set", "measure.transport=tcp", "--set", "event.packing=50"]
-    with process([*DAQLOOM, "control", *scenario], runtime) as control:
-        assert "listens at" in control.stderr.readline()
-        with served(runtime=runtime) as console:
-            cookie = console.cookie("operate")
-            stream = frames(console.ask("/api/run", headers=cookie))
-            assert next(stream) == {"past": []}
-            assert "start" in next(stream)["can"]
-            assert console.ask("/api/run", {"command": "start"}, cookie).status == 200
-            running = next(each for each in stream if each["total"].get("event_rate_hz"))
-            assert (running["phase"], running["can"][0]) == ("running", "stop")
-            assert {each["unit"] for each in running["units"] if each["member"]} == {0, 1, 2, 3}
-            connected = next(each for each in stream if each["connections"])
-            assert {tuple(each[:2]) for each in connected["connections"]} <= {
-                (a, b) for a in range(4) for b in range(4) if a != b
-            }
-            assert console.ask("/api/run", {"command": "stop"}, cookie).status == 200
-            assert next(each for each in stream if each["phase"] == "ready")
-            for bad in ({"command": "rm"}, {"command": "reset"}, [], "x"):
-                assert console.ask("/api/run", bad, cookie).status == 400
-        control.stdin.write("exit\n")
-        control.stdin.flush()
-        control.wait(HUNG_S)
+    with controlled(*scenario, runtime=runtime), served(runtime=runtime) as console:
+        cookie = console.cookie("operate")
+        stream = frames(console.ask("/api/run", headers=cookie))
+        assert next(stream) == {"past": []}
+        assert "start" in next(stream)["can"]
+        assert console.ask("/api/run", {"command": "start"}, cookie).status == 200
+        running = next(each for each in stream if each["total"].get("event_rate_hz"))
+        assert (running["phase"], running["can"][0]) == ("running", "stop")
+        assert {each["unit"] for each in running["units"] if each["member"]} == {0, 1, 2, 3}
+        connected = next(each for each in stream if each["connections"])
+        assert {tuple(each[:2]) for each in connected["connections"]} <= {
+            (a, b) for a in range(4) for b in range(4) if a != b
+        }
+        assert console.ask("/api/run", {"command": "stop"}, cookie).status == 200
+        assert next(each for each in stream if each["phase"] == "ready")
+        for bad in ({"command": "rm"}, {"command": "reset"}, [], "x"):
+            assert console.ask("/api/run", bad, cookie).status == 400
 
 
 def test_viewers_beyond_the_limit_are_refused(console: Served, operator: dict[str, str]) -> None:

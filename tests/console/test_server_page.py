@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from support.browser import opened, serious_findings
-from support.consoles import DAQLOOM, HUNG_S, Served, process, served
+from support.consoles import HUNG_S, Served, controlled, served
 
 pytestmark = pytest.mark.process
 PAGES = ("run", "topology", "studies", "scenario")
@@ -32,11 +32,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def control(place: Path) -> Iterator[None]:
     scenario = ["laptop", "--set", "measure.transport=tcp", "--set", "measure.restart=false"]
-    with process([*DAQLOOM, "control", *scenario], place / "run") as started:
-        assert "listens at" in started.stderr.readline()
+    with controlled(*scenario, runtime=place / "run"):
         yield
-        started.stdin.write("exit\n")
-        started.stdin.flush()
 
 
 @pytest.fixture(scope="module")

@@ -101,11 +101,26 @@ def served(*arguments: str, runtime: Path) -> Iterator[Served]:
 
 
 @contextlib.contextmanager
+def controlled(*arguments: str, runtime: Path) -> Iterator[None]:
+    """Start `daqloom control`, and end the run."""
+    with process([*DAQLOOM, "control", *arguments], runtime) as started:
+        assert started.stderr
+        assert started.stdin
+        while "listens at" not in started.stderr.readline():
+            assert started.poll() is None
+        yield
+        started.stdin.write("exit\n")
+        started.stdin.flush()
+        started.wait(HUNG_S)
+
+
+@contextlib.contextmanager
 def process(command: list[str], runtime: Path) -> Iterator[subprocess.Popen[str]]:
     """Start a command of daqloom, and end it with its children."""
     runtime.mkdir(mode=0o700, exist_ok=True)
     pipe = subprocess.PIPE
-    environment = os.environ | {"XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime)}
+    state = str(runtime / "state")
+    environment = os.environ | {"XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": state}
     started = subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
     )

@@ -17,7 +17,7 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.study import StudyError
 from daqloom.study.file import load as study_load
 from daqloom.study.run import plan as run_plan
-from daqloom.tasks.program import Answer
+from daqloom.tasks.program import Answer, report
 
 with lazy.imports():
     from daqloom.study.store import store as study_store
@@ -62,7 +62,7 @@ def study(name: str, store: str, quick: bool) -> Answer:
     if not found.tasks_done:
         return answer
     _, dataset, witnessed = read_study(Path(name), place, quick=quick, course=True)
-    sections = [*study_report.findings(dataset), *study_report.pictures(dataset)]
+    sections = [*study_report.findings(dataset, None, report), *study_report.pictures(dataset)]
     figures = [
         {
             "heading": each.heading,

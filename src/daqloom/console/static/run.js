@@ -61,6 +61,8 @@ function reset(past) {
   }
 }
 
+const clock = (at) => new Date(1000 * at).toTimeString().slice(0, 8);
+
 function chart(name) {
   const css = getComputedStyle(document.documentElement);
   const colour = (each) => css.getPropertyValue(each).trim();
@@ -69,7 +71,9 @@ function chart(name) {
     ({ label, stroke: colour(`--c${i + 1}`), width: 1.6, value: (_, v) => amount(v) }));
   const points = [[], ...series.map(() => [])];
   const made = new window.uPlot(
-    { width: 320, height: 190, axes: [axis, { ...axis, size: 62 }], series: [{}, ...series],
+    { width: 320, height: 190, axes: [
+      { ...axis, space: 80, values: (_, ticks) => ticks.map(clock) },
+      { ...axis, size: 70, values: (_, ticks) => ticks.map((each) => amount(each)) }], series: [{ value: (_, at) => (at ? clock(at) : "–") }, ...series],
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } } },
     points, $(`chart-${name}`));
   made.points = points;

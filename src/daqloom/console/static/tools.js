@@ -27,7 +27,7 @@ const UNITS = { hz: "Hz", bps: "b/s", s: "s", bytes: "B" };
 export function amount(value, unit = "") {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (!unit && size >= 0.01 && size < 1e6) return String(Number(value.toPrecision(4)));
+  if (!unit && size >= 0.01 && size < 1e4) return String(Number(value.toPrecision(4)));
   const [factor, prefix] =
     PREFIXES.find(([each]) => size >= each * 0.99999) ?? (size ? PREFIXES.at(-1) : [1, ""]);
   return `${Number((value / factor).toPrecision(4))} ${prefix}${unit}`;
