@@ -73,10 +73,16 @@ def main(seconds: float, folder: str) -> None:
             take(page, "studies")
             go(page, "scenario")
             page.locator("#analysed td").first.wait_for()
-            page.locator("#text").press("Control+Home")
-            for _ in range(12):
-                page.locator("#text").press("ArrowDown")
+            place_cursor = """() => {
+                const text = document.getElementById("text");
+                text.focus();
+                text.selectionStart = text.selectionEnd = text.value.indexOf("packing =");
+            }"""
+            page.evaluate(place_cursor)
+            page.locator("#text").press("ArrowRight")
             page.locator("#help b").first.wait_for()
+            page.locator("#slider").press("ArrowRight")
+            page.wait_for_timeout(2000)
             take(page, "scenario")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -52,7 +52,7 @@ class Feed:
         """Whether no further viewer is accepted."""
         return len(self._viewers) >= MOST_VIEWERS
 
-    async def frames(self) -> AsyncIterator[str]:
+    async def frames(self) -> AsyncGenerator[str, None]:
         """Yield frames as JSON: first the past totals, then one a second. A viewer that reads too
         slowly misses frames."""
         queue: asyncio.Queue[str] = asyncio.Queue(2)

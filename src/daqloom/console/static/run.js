@@ -21,7 +21,6 @@ export const onFrame = (listener) => listeners.push(listener);
 
 export function enter() {
   listen();
-  for (const name of Object.keys(CHARTS)) charts[name] ??= chart(name);
   resize();
 }
 
@@ -31,7 +30,10 @@ export function listen() {
   source = new EventSource("/api/run");
   source.onmessage = (event) => {
     const frame = JSON.parse(event.data);
-    if (frame.past) return reset(frame.past);
+    if (frame.past) {
+      reset(frame.past);
+      return resize();
+    }
     draw(frame);
     for (const each of listeners) each(frame);
     frames += 1;
@@ -39,13 +41,11 @@ export function listen() {
   };
   source.onerror = () => {
     mark("no answer", "the connection to the console is interrupted; the page tries again");
-    if (source.readyState === EventSource.CLOSED) {
-      source = null;
-      fetch("/api/session").then(
-        (answer) => answer.ok ? setTimeout(listen, 3000)
-          : window.dispatchEvent(new Event("logged-out")),
-        () => setTimeout(listen, 3000));
-    }
+    if (source.readyState !== EventSource.CLOSED) return;
+    source = null;
+    const again = () => setTimeout(listen, 3000);
+    fetch("/api/session").then(
+      (answer) => (answer.ok ? again() : window.dispatchEvent(new Event("logged-out"))), again);
   };
 }
 
@@ -54,30 +54,31 @@ const values = (name, total) =>
 
 function reset(past) {
   for (const name of Object.keys(CHARTS)) {
-    charts[name] ??= chart(name);
     const columns = past.map((total) => values(name, total));
-    charts[name].points = charts[name].points.map((_, i) => columns.map((each) => each[i]));
-    charts[name].setData(charts[name].points);
+    setPoints(name, [null, ...CHARTS[name]].map((_, i) => columns.map((each) => each[i])));
   }
 }
 
-const clock = (at) => new Date(1000 * at).toTimeString().slice(0, 8);
+function setPoints(name, points) {
+  const chart = (charts[name] ??= makeChart(name));
+  chart.points = points;
+  chart.setData(points);
+}
 
-function chart(name) {
+const clock = (at) => (at ? new Date(1000 * at).toTimeString().slice(0, 8) : "–");
+
+function makeChart(name) {
   const css = getComputedStyle(document.documentElement);
   const colour = (each) => css.getPropertyValue(each).trim();
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 0.5 } };
   const series = CHARTS[name].map(([label], i) =>
     ({ label, stroke: colour(`--c${i + 1}`), width: 1.6, value: (_, v) => amount(v) }));
-  const points = [[], ...series.map(() => [])];
-  const made = new window.uPlot(
-    { width: 320, height: 190, axes: [
-      { ...axis, space: 80, values: (_, ticks) => ticks.map(clock) },
-      { ...axis, size: 70, values: (_, ticks) => ticks.map((each) => amount(each)) }], series: [{ value: (_, at) => (at ? clock(at) : "–") }, ...series],
-      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } } },
-    points, $(`chart-${name}`));
-  made.points = points;
-  return made;
+  return new window.uPlot({
+    width: 320, height: 190, series: [{ value: (_, at) => clock(at) }, ...series],
+    axes: [{ ...axis, space: 80, values: (_, ticks) => ticks.map(clock) },
+      { ...axis, size: 70, values: (_, ticks) => ticks.map((each) => amount(each)) }],
+    scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+  }, null, $(`chart-${name}`));
 }
 
 function resize() {
@@ -86,19 +87,15 @@ function resize() {
     if (width) each.setSize({ width, height: 190 });
   }
 }
-
-function repaint() {
-  const kept = Object.fromEntries(Object.entries(charts).map(([n, each]) => [n, each.points]));
-  for (const name of Object.keys(charts)) {
+window.addEventListener("resize", resize);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const [name, { points }] of Object.entries(charts)) {
     charts[name].destroy();
-    charts[name] = chart(name);
-    charts[name].points = kept[name];
-    charts[name].setData(kept[name]);
+    delete charts[name];
+    setPoints(name, points);
   }
   resize();
-}
-window.addEventListener("resize", resize);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+});
 
 function mark(phase, about, failure = "") {
   const badge = $("phase");
@@ -125,8 +122,7 @@ export function draw(frame) {
     "since the start": `${Math.floor(total.time_s)} s` };
   $("tiles").replaceChildren(...Object.entries(tiles).map(([name, value]) =>
     el("div", {}, el("b", {}, value), name)));
-  for (const name of Object.keys(CHARTS)) {
-    const { points } = charts[name] ??= chart(name);
+  for (const [name, { points }] of Object.entries(charts)) {
     values(name, total).forEach((value, i) => {
       if (points[i].push(value) > MOST_POINTS) points[i].shift();
     });
@@ -134,7 +130,8 @@ export function draw(frame) {
   }
   drawUnits(frame.units);
   drawMatrix(frame.connections ?? []);
-  $("losses").replaceChildren(table(["cause", "number"], frame.losses));
+  $("losses").replaceChildren(table(["cause", "number"],
+    frame.losses.map(([cause, number]) => [cause.replaceAll("_", " "), number])));
   const log = frame.events.slice().reverse().map(([s, text]) => `${s.toFixed(2)} s  ${text}`);
   if ($("events").firstChild?.textContent !== log[0] || $("events").children.length !== log.length)
     $("events").replaceChildren(...log.map((each) => el("li", {}, each)));

@@ -63,7 +63,8 @@ async function help() {
   slide(found);
   try {
     const { explanations } = await task("explain", { term: found.path });
-    $("help").replaceChildren(...explanations.slice(0, 3).map((each) => el("p", {},
+    const keys = explanations.filter(({ kind }) => kind.endsWith("of a scenario"));
+    $("help").replaceChildren(...keys.map((each) => el("p", {},
       el("b", {}, each.names[0]), ` ${each.meaning} `,
       el("small", {}, [each.unit && `unit: ${each.unit}`, each.values, each.default && `default: ${each.default}`]
         .filter(Boolean).join("; ")))));

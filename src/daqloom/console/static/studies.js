@@ -25,7 +25,8 @@ $("studies-form").addEventListener("submit", async (event) => {
   const given = { store: $("store").value, quick: $("quick").checked };
   $("shown").replaceChildren(...names.map((name) => el("p", {}, `reading ${name} …`)));
   try {
-    const found = await Promise.all(names.map((name) => task("study", { name, ...given })));
+    const found = await Promise.all(names.map((name, i) => task("study", { name, ...given },
+      (share) => ($("shown").children[i].textContent = `${name}: ${Math.round(100 * share)} %`))));
     $("shown").replaceChildren(...found.map((each, i) => part(names[i], each, found[1 - i])));
   } catch (error) {
     $("shown").replaceChildren();
