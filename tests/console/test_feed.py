@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from daqloom.console.feed import MOST_PAST, MOST_VIEWERS, Feed, allowed
+from daqloom.console.feed import MOST_PAST, MOST_VIEWERS, Feed, commands_of
 from daqloom.control.protocol.states import Goal, Phase, Standing
 from daqloom.results.errors import MeasureError
 from support.consoles import status, unit
@@ -20,7 +20,7 @@ from support.consoles import status, unit
     ],
 )
 def test_commands_follow_from_phase_and_goal(phase: Phase, goal: Goal, expected: list[str]) -> None:
-    assert allowed(status(phase=phase, goal=goal)) == expected
+    assert commands_of(status(phase=phase, goal=goal)) == expected
 
 
 async def test_a_frame_has_the_rates_of_the_run_and_units_with_trouble_first() -> None:

@@ -49,7 +49,9 @@ def test_a_simulation_has_loads_and_moments_that_follow_the_schedule() -> None:
     assert "series" not in found["result"]
 
 
-def test_studies_show_what_a_store_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_show_their_progress_in_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     fill(tmp_path / "store", range(2))
     listed = task.list_studies()["studies"]

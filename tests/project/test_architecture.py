@@ -105,9 +105,9 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("study/conclusions",),
     ("study/reproduction",),
     ("report/study", "terms"),
-    ("cli/console",),
     ("tasks",),
-    ("cli/assistant", "console"),
+    ("cli/console", "console"),
+    ("cli/assistant",),
     ("cli",),
 )
 HEIGHT = {folder: height for height, folders in enumerate(ORDER) for folder in folders}

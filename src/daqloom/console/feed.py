@@ -8,9 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from daqloom.cli.console.run import trouble
 from daqloom.control.protocol.states import Goal, Phase
-from daqloom.control.status import Status, UnitStatus
+from daqloom.control.status import Status, UnitStatus, trouble
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import SwitchStatus
 
@@ -23,14 +22,14 @@ ROUNDED = 5
 """Digits of the rates in a frame."""
 
 
-def allowed(status: Status) -> list[str]:
+def commands_of(status: Status) -> list[str]:
     """Return the commands of an operator that change something in this state."""
     if status.phase in ENDS or status.goal is Goal.ENDED:
         return []
-    is_wanted, is_stuck = status.goal is Goal.RUNNING, status.phase is Phase.ERROR
+    is_goal, is_stuck = status.goal is Goal.RUNNING, status.phase is Phase.ERROR
     found = ["configure"] if status.goal is Goal.IDLE or is_stuck else []
-    found += ["start"] if not is_wanted or is_stuck else []
-    return [*found, *(["stop"] if is_wanted else []), "reset", "exit"]
+    found += ["start"] if not is_goal or is_stuck else []
+    return [*found, *(["stop"] if is_goal else []), "reset", "exit"]
 
 
 class Feed:
@@ -92,7 +91,7 @@ class Feed:
             "at": round(time.time(), 3),
             "time_s": round(status.time_s, 3),
             "members": sum(unit.member for unit in status.units),
-            **_rounded(status.rates),
+            **_round(status.rates),
         }
         if status.run != self._run:
             self._run = status.run
@@ -105,7 +104,7 @@ class Feed:
             "goal": status.goal,
             "epoch": status.epoch,
             "failure": status.failure,
-            "can": allowed(status),
+            "can": commands_of(status),
             "total": total,
             "losses": [*status.lost.items(), *status.counts.items()],
             "units": [_unit(unit) for unit in sorted(status.units, key=trouble)],
@@ -118,13 +117,13 @@ class Feed:
         }
 
 
-def _rounded(rates: Mapping[str, float]) -> dict[str, float]:
+def _round(rates: Mapping[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.{ROUNDED}g}") for name, value in rates.items()}
 
 
 def _unit(unit: UnitStatus) -> dict[str, Any]:
     return {
-        **_rounded(unit.rates),
+        **_round(unit.rates),
         "unit": unit.unit,
         "state": unit.state if unit.member else unit.standing,
         "member": unit.member,

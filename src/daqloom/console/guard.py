@@ -122,7 +122,7 @@ class Guard:
             refusal = await self._log_in(scope, receive)
         if refusal is not None:
             return await refusal(scope, receive, send_secured)
-        await self._app(scope, _limited(receive), send_secured)
+        await self._app(scope, _limit(receive), send_secured)
 
     def _refuse(self, scope: Scope) -> Response | None:
         """Return the refusal of a request, None if it may pass."""
@@ -187,17 +187,17 @@ def _refusal(code: int, sentence: str) -> Response:
     return JSONResponse({"failure": sentence}, code)
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit(receive: Receive) -> Receive:
     """Return `receive` with a limit on the bytes of a body."""
     left = LARGEST_BODY_BYTES
 
-    async def limited() -> Message:
+    async def receive_less() -> Message:
         nonlocal left
         message = await receive()
         left -= len(message.get("body", b""))
         return message if left >= 0 else {"type": "http.disconnect"}
 
-    return limited
+    return receive_less
 
 
 async def _body(receive: Receive) -> Any:

@@ -97,11 +97,11 @@ class Console:
 
     async def _command(self, request: HttpRequest) -> Response:
         try:
-            wanted = read_request(await request.body())
+            command = read_request(await request.body())
         except MalformedError:
             return JSONResponse({"failure": "this is no request of an operator"}, 400)
         try:
-            status = await asyncio.to_thread(self._steer, wanted)
+            status = await asyncio.to_thread(self._steer, command)
         except MeasureError as error:
             return JSONResponse({"failure": str(error)}, 409)
         return JSONResponse({"phase": status.phase, "goal": status.goal})
@@ -110,7 +110,7 @@ class Console:
         """Answer with one JSON object a line: `progress`, and at the end `answer` or `failure`."""
         try:
             body = json.loads(await request.body())
-            name, arguments = body["task"], _checked(body["arguments"])
+            name, arguments = body["task"], _check(body["arguments"])
             if name not in TASKS:
                 raise ValueError
         except (ValueError, RecursionError, KeyError, TypeError):
@@ -139,7 +139,7 @@ class Console:
             await asyncio.gather(running, return_exceptions=True)
 
 
-def _checked(arguments: Any) -> dict[str, Any]:
+def _check(arguments: Any) -> dict[str, Any]:
     """Return the arguments of a task: texts, truth values and lists of texts. Raises TypeError."""
     if not isinstance(arguments, dict) or len(arguments) > 8:
         raise TypeError

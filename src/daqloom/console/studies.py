@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
-from daqloom.cli.console.store import read_study
 from daqloom.report import matplotlib_renderer
 from daqloom.report.study import provenance, table
 from daqloom.report.study import report as study_report
@@ -20,7 +19,8 @@ from daqloom.study.run import plan as run_plan
 from daqloom.tasks.program import Answer, report
 
 with lazy.imports():
-    from daqloom.study.store import store as study_store
+    from daqloom.study.run import dataset as run_dataset
+    from daqloom.study.run import runner
 
 MOST_FILES = 200
 MOST_ROWS = 400
@@ -56,12 +56,12 @@ def study(name: str, store: str, quick: bool) -> Answer:
     answer: dict[str, Any] = {"title": read.title, "description": read.description}
     if not place.exists():
         return answer | {"tasks": run_plan.plan(read, None).tasks, "done": 0}
-    with study_store.Store.open(place, create=False) as opened:
+    with provenance.WitnessedStore.open(place, create=False) as opened:
         found = run_plan.plan(read, opened)
-    answer |= {"tasks": found.tasks, "done": found.tasks_done, "left": found.cells_left}
-    if not found.tasks_done:
-        return answer
-    _, dataset, witnessed = read_study(Path(name), place, quick=quick, course=True)
+        answer |= {"tasks": found.tasks, "done": found.tasks_done, "left": found.cells_left}
+        if not found.tasks_done:
+            return answer
+        dataset = run_dataset.to_dataset(read, runner.replay(read, opened), course=True)
     sections = [*study_report.findings(dataset, None, report), *study_report.pictures(dataset)]
     figures = [
         {
@@ -77,5 +77,5 @@ def study(name: str, store: str, quick: bool) -> Answer:
         "figures": figures,
         "head": table.head(dataset),
         "rows": list(islice(table.rows(dataset), MOST_ROWS)),
-        "provenance": provenance.rows(witnessed.origins, witnessed.damage),
+        "provenance": provenance.rows(opened.origins, opened.damage),
     }

@@ -78,6 +78,20 @@ class UnitStatus(Counting):
     rates: Rates = Field(default_factory=dict)
 
 
+def trouble(unit: UnitStatus) -> tuple[float, ...]:
+    """Return the key that sorts units with the worst one first: not a member, loses events, waits
+    for its own consumer or source, has a full output, keeps others waiting in barriers."""
+    rate = unit.rates.get
+    return (
+        float(unit.member),
+        -min(1.0, rate("lost_hz", 0.0)),
+        -round(max(rate("wait_consumer", 0.0), rate("wait_source", 0.0)), 1),
+        -round(rate("output_fill", 0.0), 1),
+        round(rate("wait_barrier", 0.0), 2),
+        unit.unit,
+    )
+
+
 class ConnectionStatus(Message):
     """Connection from a unit to another one, since it was made."""
 

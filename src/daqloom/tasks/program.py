@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from daqloom.cli.console.terminal import escaped, failure_of
 from daqloom.scenario import files
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.package_files import shipped_folder
+from daqloom.tasks.failures import escape, failure_of
 
 MOST_MEMORY_BYTES = 2 << 30
 
@@ -48,7 +48,7 @@ def carry_out(tasks: Tasks) -> None:
             found = failure_of(error)
             if found is None:
                 raise
-            _print({"failure": escaped(found[0])})
+            _print({"failure": escape(found[0])})
 
 
 def _whole(answer: Answer, request: Mapping[str, Any]) -> Answer:

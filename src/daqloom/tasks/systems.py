@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from daqloom.base import lazy
-from daqloom.cli.console.terminal import list_record
 from daqloom.deployment import scenarios as read
 from daqloom.scenario.file import load
 from daqloom.system import System
@@ -15,7 +14,8 @@ with lazy.imports():
 
 def scenarios() -> Answer:
     """Return the list of the shipped scenarios."""
-    return list_record("scenarios", load.titles())
+    listed = [{"name": name, "title": title} for name, title in load.titles().items()]
+    return {"schema": 1, "scenarios": listed}
 
 
 def explain(term: str) -> Answer:

@@ -11,8 +11,8 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, RichLog, Static
 
-from daqloom.cli.console.run import COLUMNS, cells_of, headline, overview, trouble
-from daqloom.control.status import Status, UnitStatus
+from daqloom.cli.console.run import COLUMNS, cells_of, headline, overview
+from daqloom.control.status import Status, UnitStatus, trouble
 from daqloom.results.errors import MeasureError
 
 PERIOD_S = 1.0

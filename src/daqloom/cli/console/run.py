@@ -80,20 +80,6 @@ def overview(status: control_status.Status) -> list[str]:
     return lines
 
 
-def trouble(unit: control_status.UnitStatus) -> tuple[float, ...]:
-    """Return the key that sorts units with the worst one first: not a member, loses events, waits
-    for its own consumer or source, has a full output, keeps others waiting in barriers."""
-    rate = unit.rates.get
-    return (
-        float(unit.member),
-        -min(1.0, rate("lost_hz", 0.0)),
-        -round(max(rate("wait_consumer", 0.0), rate("wait_source", 0.0)), 1),
-        -round(rate("output_fill", 0.0), 1),
-        round(rate("wait_barrier", 0.0), 2),
-        unit.unit,
-    )
-
-
 def _cell(name: str, value: float | None) -> str:
     if value is None:
         return ""
@@ -118,7 +104,7 @@ def cells_of(unit: control_status.UnitStatus) -> list[str]:
 def unit_table(status: control_status.Status, width: int, most: int = MOST_ROWS) -> console.Group:
     """Return a table with a row per unit, those with trouble first; of many units the worst ones
     and the number of units in each state. Reasons of losses are below it."""
-    units = sorted(status.units, key=trouble)
+    units = sorted(status.units, key=control_status.trouble)
     rows = units if len(units) <= most else units[: min(WORST, most)]
     cells = [cells_of(unit) for unit in rows]
     kept = [place for place in range(len(COLUMNS)) if place < 3 or any(row[place] for row in cells)]

@@ -14,11 +14,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from daqloom.base import extras, lazy
-from daqloom.base.extras import MissingExtraError
-from daqloom.base.output import OutputError
 from daqloom.base.words import printable, reason_of
 from daqloom.cli.console.columns import print_list, print_table
-from daqloom.faults import FaultsError
 from daqloom.results.errors import MeasureError
 from daqloom.results.metrics import with_unit
 from daqloom.results.result import (
@@ -30,8 +27,8 @@ from daqloom.results.result import (
     metric_rows,
 )
 from daqloom.scenario.errors import ScenarioError
-from daqloom.simulate import SimulationError
-from daqloom.study import StudyFailure
+from daqloom.tasks import failures
+from daqloom.tasks.failures import escape, failure_of
 
 with lazy.imports():
     from rich import console as rich_console
@@ -41,8 +38,7 @@ with lazy.imports():
     from daqloom.control.counters import warnings
 
 
-FAILED = 1
-BAD_INPUT = 2
+FAILED, BAD_INPUT = failures.FAILED, failures.BAD_INPUT
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 """Exit code that a shell shows for a program ended by SIGPIPE."""
@@ -60,19 +56,6 @@ def unwritable(error: OSError) -> NoReturn:
         raise error
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     fail(f"cannot write the output: {(error.strerror or 'disk full').lower()}", FAILED)
-
-
-def failure_of(error: Exception) -> tuple[str, int] | None:
-    """Return the sentence and the exit code of an expected failure, None for any other error."""
-    if isinstance(error, ScenarioError | FaultsError):
-        return "\n".join([str(error), *getattr(error, "__notes__", ())]), BAD_INPUT
-    if isinstance(
-        error, SimulationError | MeasureError | StudyFailure | OutputError | MissingExtraError
-    ):
-        return str(error), FAILED
-    if isinstance(error, MemoryError):
-        return "out of memory; use a smaller scenario or a shorter run.duration", FAILED
-    return None
 
 
 @contextmanager
@@ -158,18 +141,13 @@ def list_record(kind: str, titles: Mapping[str, str]) -> dict[str, Any]:
 
 def note(sentence: str) -> None:
     """Print one sentence on standard error."""
-    print(f"daqloom: {escaped(sentence)}", file=sys.stderr, flush=True)
+    print(f"daqloom: {escape(sentence)}", file=sys.stderr, flush=True)
 
 
 def fail(sentence: str, code: int) -> NoReturn:
     """Print one sentence on standard error and exit."""
-    print(f"daqloom: {escaped(sentence)}", file=sys.stderr)
+    print(f"daqloom: {escape(sentence)}", file=sys.stderr)
     sys.exit(code)
-
-
-def escaped(text: str) -> str:
-    """Return the text with control characters escaped, except line ends."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def check_figures(paths: Sequence[Path], suffixes: tuple[str, ...]) -> None:
