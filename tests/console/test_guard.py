@@ -72,6 +72,7 @@ async def test_a_viewer_steers_nothing() -> None:
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://127.0.0.1:9999"}, 403),
+        ({"Origin": f"ftp://{HOST}"}, 403),
         ({"X-Daqloom": ""}, 403),
         ({"Content-Type": "text/plain"}, 415),
         ({"Content-Length": "1e9"}, 413),
@@ -84,6 +85,14 @@ async def test_requests_of_other_sites_are_refused(changes: dict[str, str], code
         answer = await asked.post("/api/run", json={"command": "stop"}, headers=changes)
         assert answer.status_code == code
         assert {name: answer.headers[name] for name in SECURITY} == SECURITY
+
+
+async def test_a_proxy_with_tls_has_its_name_as_origin() -> None:
+    guard = Guard(application, {HOST, "daq.site.org"}, TOKENS)
+    async with client(guard) as asked:
+        proxied = {"Host": "daq.site.org", "Origin": "https://daq.site.org"}
+        token = {"token": TOKENS["view"]}
+        assert (await asked.post("/api/login", json=token, headers=proxied)).status_code == 200
 
 
 async def test_a_body_that_is_longer_than_its_length_ends() -> None:

@@ -1,8 +1,10 @@
 """The console over HTTP: its stream of frames, its tasks, and hostile requests."""
 
+import contextlib
 import http.client
 import json
 import re
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from daqloom.console.feed import MOST_VIEWERS
+from daqloom.control.calls.certificates import make_certificates
 from daqloom.control.calls.registry import RUN
 from support.children import children
 from support.consoles import DAQLOOM, HUNG_S, Served, controlled, process, served
@@ -193,3 +196,26 @@ def test_other_addresses_need_tls_or_a_file_of_tokens(tmp_path: Path) -> None:
         assert started.wait(HUNG_S) == 2
         assert re.search("give --tls, or --token-file", started.stderr.read())
     assert children() == [] or started.pid not in children()
+
+
+@pytest.mark.parametrize(("holder", "code"), [("control", 200), ("unit", 401), ("", 401)])
+def test_with_tls_the_certificate_of_an_operator_is_a_role(
+    certificates: Path, holder: str, code: int, tmp_path: Path
+) -> None:
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    if holder:
+        context.load_cert_chain(certificates / f"{holder}.pem", certificates / f"{holder}.key")
+    with served("--tls", str(certificates), runtime=tmp_path / "run") as console:
+        assert console.url.startswith("https://127.0.0.1:")
+        connection = http.client.HTTPSConnection(console.host, timeout=HUNG_S, context=context)
+        with contextlib.closing(connection):
+            connection.request("GET", "/api/session")
+            with connection.getresponse() as answer:
+                assert answer.status == code
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates") / "certs"
+    make_certificates(folder, ["127.0.0.1"])
+    return folder

@@ -95,14 +95,16 @@ class _Bucket:
 
 class Guard:
     """ASGI application that passes permitted requests to `app`, with their role in the scope.
-    `hosts` are the names and addresses with the port under which browsers reach the server."""
+    `hosts` are the names and addresses, with the port unless it is a proxy's usual one, under which
+    browsers reach the server."""
 
     def __init__(
         self, app: ASGIApp, hosts: Set[str], tokens: Mapping[Role, str], *, tls: bool = False
     ) -> None:
         self._app, self._hosts, self._tokens = app, hosts, tokens
-        self._scheme = "https" if tls else "http"
-        self._cookie = f"daqloom-{min(hosts).rpartition(':')[2]}"
+        self._is_secure = tls
+        ports = sorted(host.rpartition(":")[2] for host in hosts if ":" in host)
+        self._cookie = f"daqloom-{ports[0]}"  # browsers send cookies to all ports of a host
         self._sessions: OrderedDict[str, Role] = OrderedDict()
         self._logins = _Bucket(1.0, MOST_LOGINS)
         self._requests = _Bucket(REQUESTS_PER_S, BURST)
@@ -134,8 +136,9 @@ class Guard:
         if not self._requests.takes():
             return _refusal(429, "too many requests; wait a second")
         if scope["method"] not in ("GET", "HEAD"):
-            origins = {f"{self._scheme}://{host}" for host in self._hosts}
-            if headers.get("origin") not in origins or headers.get("x-daqloom") != "1":
+            scheme, _, host = headers.get("origin", "").partition("://")  # https: also of a proxy
+            is_own = scheme in ("http", "https") and host in self._hosts
+            if not is_own or headers.get("x-daqloom") != "1":
                 return _refusal(403, "only the console's own page may send this request")
             if headers.get("content-type") != "application/json":
                 return _refusal(415, "expected a JSON object")
@@ -175,9 +178,8 @@ class Guard:
                 while len(self._sessions) > MOST_SESSIONS:
                     self._sessions.popitem(last=False)
                 answer = JSONResponse({"role": role})
-                secure = self._scheme == "https"
                 answer.set_cookie(
-                    self._cookie, session, httponly=True, samesite="strict", secure=secure
+                    self._cookie, session, httponly=True, samesite="strict", secure=self._is_secure
                 )
                 return answer
         return _refusal(401, "the token is wrong")

@@ -169,7 +169,7 @@ class Listener:
         """Values of the header Host that the server accepts."""
         own = ("localhost",) if self.host in ("127.0.0.1", "::1") else ()
         names = (f"[{self.host}]" if ":" in self.host else self.host, *own, *self.names)
-        return frozenset(f"{name}:{self.port}" for name in names)
+        return frozenset(f"{name}:{self.port}" for name in names) | {*self.names}
 
 
 class _Protocol(H11Protocol):
