@@ -10,14 +10,13 @@ from daqloom.cli.doctor import doctor
 from daqloom.cli.explain import explain
 from daqloom.cli.faults import app as faults_app
 from daqloom.cli.lab import app as lab_app
-from daqloom.cli.mcp import mcp
 from daqloom.cli.measure import control, measure, unit
 from daqloom.cli.options import IN_STORE
 from daqloom.cli.report import report
 from daqloom.cli.reproduce import reproduce
 from daqloom.cli.runs import app as runs_app
 from daqloom.cli.schema import schema
-from daqloom.cli.serve import console
+from daqloom.cli.servers import console, mcp
 from daqloom.cli.study import app as study_app
 from daqloom.cli.switch import app as switch_app
 from daqloom.cli.topology import app as topology_app

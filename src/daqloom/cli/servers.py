@@ -1,7 +1,8 @@
-"""The command that serves the console to browsers."""
+"""The commands that serve daqloom's functions: to assistants and editors, and to browsers."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +16,60 @@ from daqloom.scenario.errors import ScenarioError
 with lazy.imports():
     import socket
 
-    from daqloom.console import guard, server
+    from daqloom.cli.assistant import server as assistant_server
+    from daqloom.console import guard
+    from daqloom.console import server as console_server
     from daqloom.control import status as control_status
     from daqloom.control.calls import connection, operator
     from daqloom.machine import addresses
     from daqloom.softswitch import status as switch_status
 
 LOOPBACK = "127.0.0.1"
+
+
+def mcp(
+    folder: Annotated[
+        Path | None,
+        argument("FOLDER", "Folder whose files may be read; by default none."),
+    ] = None,
+    http: Annotated[
+        int | None, option("PORT", "Serve HTTP, at /mcp, instead of standard input.", min=1)
+    ] = None,
+    host: Annotated[str, option("ADDRESS", "Address for --http.")] = LOOPBACK,
+    cpu_time: Annotated[int, option("S", "Limit on the CPU time of a request (s).", min=1)] = 60,
+) -> None:
+    """Serve daqloom's functions to an assistant or an editor, by the Model Context Protocol.
+
+    The tools are: scenarios, explain, validate, analyse, simulate and read_result. Each request
+    runs in a process of its own, with limits on CPU time and memory. Scenarios and results are read
+    only below FOLDER, and nothing is written. The client starts the command and talks to it over
+    standard input and output; with --http, clients of this machine connect to a running server.
+
+    \b
+    Examples:
+      daqloom mcp ~/daqloom-files
+      daqloom mcp ~/daqloom-files --http 8750 --cpu-time 600
+    """
+    if folder and not folder.is_dir():
+        raise ScenarioError(f"{folder} is not a folder; make it, or give another")
+    served = assistant_server.make_server(folder, cpu_time)
+    if http is None:
+        if sys.stdin.isatty():
+            note("waiting for a client on standard input; an assistant starts this command itself")
+        served.run()
+        return
+    try:
+        socket.create_server((host, http)).close()
+    except OSError as error:
+        raise ScenarioError(
+            f"--http {http}: cannot listen on {host}: {reason_of(error)}; give another port or "
+            "--host"
+        ) from None
+    if host != LOOPBACK:
+        reads = f" and read below {folder}" if folder else ""
+        note(f"everybody who reaches {host} port {http} may compute here{reads}")
+    note(f"serving http://{host}:{http}/mcp; Ctrl-C ends the server")
+    served.run("streamable-http", host=host, port=http, stateless_http=True)
 
 
 def console(
@@ -83,8 +131,8 @@ def console(
             "--host"
         ) from None
     port = opened.getsockname()[1]
-    listener = server.Listener(host, port, tokens, tuple(name or ()), tls)
-    sources = server.Sources(
+    listener = console_server.Listener(host, port, tokens, tuple(name or ()), tls)
+    sources = console_server.Sources(
         lambda request: control_status.steer(request, address, certificates),
         _switch if address is None else None,
         folder,
@@ -95,7 +143,7 @@ def console(
         secret = "" if token_file else f"#token={token}"
         note(f"{role}: {place}{secret}")
     note("serving; Ctrl-C ends the server")
-    server.server(sources, listener).run([opened])
+    console_server.server(sources, listener).run([opened])
 
 
 def _family(host: str) -> socket.AddressFamily:
