@@ -119,7 +119,7 @@ def test_help_groups_commands_by_purpose_and_cuts_no_summary() -> None:
     live = shown.partition("Real event builders:")[2].partition("Networks")[0]
     named = set(re.findall(r"^  (\S+)", live, re.MULTILINE))
     assert named == {
-        *("measure", "control", "runs", "unit", "switch", "lab", "doctor", "calibrate"),
+        *("measure", "console", "control", "runs", "unit", "switch", "lab", "doctor", "calibrate"),
     }
     groups = ["study", "control", "switch", "lab", "topology", "faults", "data"]
     for words in [[], *([group] for group in groups)]:
