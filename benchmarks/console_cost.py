@@ -129,7 +129,14 @@ def main() -> None:
                 frames_hz = page.evaluate(FRAMES, 20)
                 print(f"page: {frames_hz:.0f} frames/s", file=sys.stderr)
                 frame = {
-                    **{"run": "r", "scenario": "s", "phase": "running", "epoch": 1, "failure": ""},
+                    **{
+                        "run": "r",
+                        "scenario": "s",
+                        "phase": "running",
+                        "epoch": 1,
+                        "failure": "",
+                        "pending": "",
+                    },
                     **{"can": [], "losses": [], "events": [], "connections": [], "switch": None},
                     "total": {"at": time.time(), "time_s": 1, "members": 8},
                     "units": [

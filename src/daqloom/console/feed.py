@@ -104,6 +104,7 @@ class Feed:
             "goal": status.goal,
             "epoch": status.epoch,
             "failure": status.failure,
+            "pending": status.pending,
             "can": commands_of(status),
             "total": total,
             "losses": [*status.lost.items(), *status.counts.items()],

@@ -104,6 +104,8 @@ class Console:
             status = await asyncio.to_thread(self._steer, command)
         except MeasureError as error:
             return JSONResponse({"failure": str(error)}, 409)
+        if status.refusal:
+            return JSONResponse({"failure": status.refusal}, 409)
         return JSONResponse({"phase": status.phase, "goal": status.goal})
 
     async def _task(self, request: HttpRequest) -> Response:

@@ -112,7 +112,8 @@ export function draw(frame) {
     return drawCommands([]);
   }
   const { total } = frame;
-  mark(frame.phase, `${frame.scenario}, run ${frame.run}, epoch ${frame.epoch}`, frame.failure);
+  mark(frame.phase, `${frame.scenario}, run ${frame.run}, epoch ${frame.epoch} ${frame.pending}`,
+    frame.failure);
   drawCommands(frame.can);
   const tiles = { "event rate": amount(total.event_rate_hz, "Hz"),
     "throughput": amount(total.throughput_bps, "b/s"),
