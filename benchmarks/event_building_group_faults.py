@@ -34,9 +34,6 @@ CONTROL, UNIT_SIDE, PORT = "10.0.0.1", "10.0.0.2", 7000
 SHORTEST_S = 0.5
 """A fault that passes: the fault timeout is longer."""
 SETTINGS = (
-    "measure.launch=ssh",
-    'measure.hosts=["units"]',
-    f"measure.bind={CONTROL}",
     f"measure.port={PORT}",
     "measure.heartbeat=100 ms",
     "measure.fault_timeout=1 s",
@@ -86,6 +83,26 @@ class Namespaces:
         subprocess.run([*(self.enter if inside else ()), "ip", *words], check=True)
 
 
+def settings_of_units(spaces: Namespaces, folder: Path) -> list[str]:
+    """Make certificates, and a program `ssh` in `folder` that starts units in their namespace;
+    return the keys of the run."""
+    from daqloom.control.calls.certificates import make_certificates
+
+    make_certificates(folder / "certificates", [CONTROL])
+    ssh = folder / "ssh"  # ssh OPTIONS -- HOST COMMAND
+    ssh.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\n'
+        f'exec {" ".join(spaces.enter)} sh -c "exec $3"\n'
+    )
+    ssh.chmod(0o755)
+    return [
+        "measure.launch=ssh",
+        'measure.hosts=["units"]',
+        f"measure.bind={CONTROL}",
+        f"measure.certificates={folder / 'certificates'}",
+    ]
+
+
 class Run:
     """`daqloom measure` with its units in the other namespace."""
 
@@ -94,19 +111,10 @@ class Run:
         self.recording = folder / "recording"
         self.recording.mkdir()
         self.certificates = folder / "certificates"
-        from daqloom.control.calls.certificates import make_certificates
-
-        make_certificates(self.certificates, [CONTROL])
-        ssh = folder / "ssh"  # ssh OPTIONS -- HOST COMMAND
-        ssh.write_text(
-            f'while [ "$1" != -- ]; do shift; done\nexec {" ".join(spaces.enter)} sh -c "exec $3"\n'
-        )
-        ssh.chmod(0o755)
-        ssh.write_text("#!/bin/sh\n" + ssh.read_text())
         settings = [
             *SETTINGS,
+            *settings_of_units(spaces, folder),
             f"measure.transport={transport}",
-            f"measure.certificates={self.certificates}",
             f"measure.sink_files={self.recording}",
             *more,
         ]

@@ -30,6 +30,7 @@
 #include "infiniband/fabric_config.hpp"
 #include "network/graph.hpp"
 #include "protocol/data/event_size.hpp"
+#include "protocol/run/accounts/ledger.hpp"
 #include "protocol/run/orders.hpp"
 #include "protocol/schedule/lhc_trigger.hpp"
 #include "softswitch/headers.hpp"
@@ -71,6 +72,9 @@ inline auto python_value(const protocol::EventSizeConfig::Bin& bin) {
 }
 inline auto python_value(const protocol::RoleHolders& moved) {
     return std::tuple(moved.unit, moved.readout, moved.builder);
+}
+inline auto python_value(const protocol::MepCounts& meps) {
+    return std::tuple(meps.finished, meps.begun);
 }
 inline auto python_value(const protocol::orders::Member& member) {
     return std::tuple(member.unit, member.address);

@@ -108,6 +108,8 @@ void bind_run_states(nanobind::module_& module) {
          {Standing::lost, "The process has to be reset before the unit can be a member again."}});
     names<RunPhase>(module, "RunPhase", "Phase of a run.",
                     {{RunPhase::waiting, "Waiting for units to join."},
+                     {RunPhase::attaching,
+                      "The run control replaces another one and waits for units to join again."},
                      {RunPhase::preparing},
                      {RunPhase::connecting},
                      {RunPhase::ready},

@@ -184,8 +184,9 @@ void bind_live(nb::module_& module) {
             "Waits until the epoch has drained, at most until `wait_until_s` (s, CLOCK_MONOTONIC). "
             "Returns the first MEP that the next epoch may take, or None. At `until_s` the halt is "
             "over.")
-        .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"),
-             "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC).")
+        .def("lease", &Node::lease, nb::arg("mep_end"), nb::arg("until_s"), nb::arg("beat"),
+             "MEPs of the run before this number may be answered until then (s, CLOCK_MONOTONIC); "
+             "`beat`: the last one of the run control.")
         .def("suspects", &Node::suspects, "Units that could not be reached in this epoch.")
         .def(
             "counters",
@@ -209,6 +210,13 @@ void bind_live(nb::module_& module) {
     nb::class_<CountersPage>(module, "UnitCounters")
         .def_static("attach", &attach, nb::arg("process"), nb::arg("run"), nb::arg("unit"),
                     "Attaches to a unit of this user in a process of this machine. Raises OSError.")
+        .def_static(
+            "open",
+            [](const std::string& folder, UnitIndex unit) {
+                return value_of(CountersPage::open(folder, unit));
+            },
+            nb::arg("folder"), nb::arg("unit"),
+            "Opens the file of a unit's counters, also after its end. Raises OSError.")
         .def(
             "read",
             [](const CountersPage& page) {

@@ -49,6 +49,8 @@ void bind_reports(nb::module_& module) {
     bind_record<Pulse>(module, "UnitPulse", "Activity of a unit.");
     bind_record<Heartbeat>(module, "UnitHeartbeat", "The periodic report of a unit.");
     bind_record<Answer>(module, "UnitAnswer", "The answer of a unit to an order.");
+    bind_record<Rejoin>(module, "UnitRejoin",
+                        "State of a process that joins again and has kept its node.");
 }
 
 void bind_orders(nb::module_& module) {
@@ -86,6 +88,11 @@ void bind_views(nb::module_& module) {
         .def_prop_ro("is_trouble", &RunEvent::is_trouble,
                      "Whether the entry reports trouble with a unit or with the run.");
     bind_record<Balance>(module, "Balance", "Fates of a run's MEPs that are in no counter.");
+    bind_record<TallySnapshot>(module, "TallySnapshot", "State of the sums of a unit's counters.");
+    bind_record<LedgerEpoch>(module, "LedgerEpoch", "Accounts of one epoch.");
+    bind_record<UnitSnapshot>(module, "UnitSnapshot", "State of a unit in a snapshot of the run.");
+    bind_record<RunSnapshot>(module, "RunSnapshot",
+                             "State of a run, from which another run control continues it.");
 }
 
 /// Checks that the run has a unit. Raises IndexError.
@@ -133,6 +140,24 @@ void bind_control(nb::module_& module) {
             nb::arg("plan"))
         .def("launch", &Run::launch, nb::arg("now_s"),
              "Start all processes, or await those of a run whose units are started by hand.")
+        .def(
+            "resume",
+            [](Run& run, base::Time now, const RunSnapshot& snapshot) {
+                value_of(run.check(snapshot));
+                run.resume(now, snapshot);
+            },
+            nb::arg("now_s"), nb::arg("snapshot"),
+            "Continue the run of another run control from its last snapshot, in place of `launch`. "
+            "Raises ValueError for the snapshot of another run.")
+        .def("rejoined", of_unit(&Run::rejoined), nb::arg("now_s"), nb::arg("unit"),
+             nb::arg("session"), nb::arg("rejoin"),
+             "Input: a process that has kept its node joins again. Returns whether it may.")
+        .def("snapshot", &Run::snapshot,
+             "The state for another run control, to be stored before outputs are carried out.")
+        .def_prop_ro("changes", &Run::changes,
+                     "Number that grows with each change after which a snapshot has to be stored.")
+        .def_prop_ro("reserved_end", &Run::reserved_end,
+                     "MEPs before this number may be leased; grows between snapshots.")
         .def(
             "is_free", [](const Run& run, UnitIndex unit) { return run.is_free(known(run, unit)); },
             nb::arg("unit"),

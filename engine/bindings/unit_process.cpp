@@ -33,7 +33,7 @@ class NodeCalls final : public UnitNodes {
         node_.attr("start")(first_mep);
     }
     void lease(UnitIndex /*unit*/, UnitLease::Lease leased) override {
-        node_.attr("lease")(leased.mep_end, leased.until);
+        node_.attr("lease")(leased.mep_end, leased.until, leased.beat);
     }
     void close(UnitIndex /*unit*/, std::span<const UnitIndex> lost) override {
         node_.attr("close")(std::vector(lost.begin(), lost.end()));
@@ -108,6 +108,10 @@ void bind_unit_process(nb::module_& module) {
         .def("reports", &UnitProcess::reports, nb::arg("now_s"), nb::arg("answer").none(), node,
              "Reports to send now: the final counters of each node that was shut, once, and then "
              "the answer or else a heartbeat, with the counters until now.")
+        .def("unconfirmed", &UnitProcess::unconfirmed,
+             "Final counters that the run control is not known to have stored, to send again first "
+             "over a new connection.")
+        .def("rejoin", &UnitProcess::rejoin, "State of a process that keeps its node.")
         .def("shut", &UnitProcess::shut, node, "Ends the node.")
         .def_prop_ro("epoch", &UnitProcess::epoch, "Epoch of the unit.");
 }

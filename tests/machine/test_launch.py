@@ -52,6 +52,14 @@ def stand_in(folder: Path, name: str, text: str, monkeypatch) -> Path:
     return log
 
 
+def test_local_units_outlive_a_run_control_that_leaves_its_address_in_a_file():
+    [task] = Local(FAKE, address_file="/run/address").tasks([1], "127.0.0.1:7000")
+    assert task.command[-2:] == ("--address-file", "/run/address")
+    assert "--parent" not in task.command
+    [task] = Local(FAKE).tasks([1], "127.0.0.1:7000")
+    assert task.command[-2:] == ("--parent", str(os.getpid()))
+
+
 @pytest.mark.process
 async def test_ssh_deals_units_out_to_hosts_and_shows_no_token(tmp_path, monkeypatch):
     log = stand_in(tmp_path, "ssh", SSH, monkeypatch)

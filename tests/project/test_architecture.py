@@ -95,6 +95,7 @@ ORDER: tuple[tuple[str, ...], ...] = (
     ("analyse/fabric", "control/protocol", "device"),
     ("control/calls", "control/counters", "control/hooks"),
     ("control/record",),
+    ("control/persistence",),
     ("control",),
     ("lab",),
     ("measure", "softswitch"),

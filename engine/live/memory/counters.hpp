@@ -92,6 +92,8 @@ struct UnitCounters {
         (Counter, refused_writes, "Writes refused: their immediate data was not granted."),
         (Counter, unreachable, "Units that the transport lost, over all epochs."),
         (Counter, leases_over, "Leases expired: the run control was silent for too long."),
+        (Gauge, made_ps,
+         "Time at which the unit's node was made, by the clock of its machine (a gauge)."),
         (Gauge, next_mep, "Number of the first MEP not yet answered (a gauge)."))
 
     /// Records that MEPs before `mep_end` are answered. Called before the answers are sent, so that

@@ -80,6 +80,35 @@ base::expected<SharedMemory> SharedMemory::attach(OwnedFd fd, Access access, bas
     return SharedMemory(std::move(fd), data, size);
 }
 
+base::expected<SharedMemory> SharedMemory::create_file(const std::string& path, base::Bytes bytes) {
+    const std::string scratch = path + ".new";
+    ::unlink(scratch.c_str());
+    OwnedFd fd(::open(scratch.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    // Space is allocated now, since a write to a full file system would end the process.
+    const int failed = fd && bytes > 0 ? ::posix_fallocate(fd.get(), 0, bytes) : errno;
+    if (!fd || bytes <= 0 || failed != 0 || ::rename(scratch.c_str(), path.c_str()) != 0) {
+        return base::system_failure(fmt::format("cannot make the file {} of {} bytes: {}", path,
+                                                bytes,
+                                                std::strerror(failed != 0 ? failed : errno)));
+    }
+    const auto size = static_cast<std::size_t>(bytes);
+    DAQLOOM_TRY(data, map(fd.get(), size, PROT_READ | PROT_WRITE));
+    return SharedMemory(std::move(fd), data, size);
+}
+
+base::expected<SharedMemory> SharedMemory::open_file(const std::string& path, base::Bytes most) {
+    OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != ::geteuid() || status.st_size <= 0 || status.st_size > most) {
+        return base::system_failure(
+            fmt::format("{} is no file of this user of up to {} bytes", path, most));
+    }
+    const auto size = static_cast<std::size_t>(status.st_size);
+    DAQLOOM_TRY(data, map(fd.get(), size, PROT_READ));
+    return SharedMemory(std::move(fd), data, size);
+}
+
 void SharedMemory::populate() const {
     if (data_ != nullptr) {
         ::madvise(data_, size_, MADV_HUGEPAGE);  // where shmem_enabled says "advise"

@@ -49,6 +49,11 @@ class SharedMemory {
     /// an unsealed one, or memory larger than `most`.
     static base::expected<SharedMemory> attach(OwnedFd fd, Access access, base::Bytes most);
 
+    /// Creates zeroed memory in the file `path`, which replaces an older file of that name.
+    static base::expected<SharedMemory> create_file(const std::string& path, base::Bytes bytes);
+    /// Maps a file of this user for reading. Fails for any other file, or one larger than `most`.
+    static base::expected<SharedMemory> open_file(const std::string& path, base::Bytes most);
+
     /// Allocates and maps all pages, as far as the system allows, so that the first access to a
     /// page is as fast as later ones. Takes a second or more for a gigabyte.
     void populate() const;

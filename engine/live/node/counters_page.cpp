@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "live/memory/buffer_client.hpp"
+#include "live/memory/clock.hpp"
 #include "live/memory/counters.hpp"
 
 namespace daqloom::live {
@@ -41,6 +42,10 @@ std::string name_of(const std::string& run, UnitIndex unit) {
     return buffer_name(run, unit.value(), "counters");
 }
 
+std::string file_of(const std::string& folder, UnitIndex unit) {
+    return fmt::format("{}/{}.counters", folder, unit.value());
+}
+
 /// Opens the memfd `name` of another process for reading; none if the process has none.
 OwnedFd descriptor_of(std::int64_t process, const std::string& name) {
     const std::string target = fmt::format("/memfd:{} (deleted)", name);
@@ -61,10 +66,20 @@ CountersPage::CountersPage(SharedMemory memory)
     : memory_(std::move(memory)),
       counters_(&std::launder(reinterpret_cast<Page*>(memory_.bytes().data()))->counters) {}
 
-base::expected<CountersPage> CountersPage::create(const std::string& run, UnitIndex unit) {
-    DAQLOOM_TRY(memory, SharedMemory::create(name_of(run, unit), base::Bytes{sizeof(Page)}));
+base::expected<CountersPage> CountersPage::create(const std::string& run, UnitIndex unit,
+                                                  const std::string& folder) {
+    constexpr base::Bytes bytes{sizeof(Page)};
+    DAQLOOM_TRY(memory, folder.empty() ? SharedMemory::create(name_of(run, unit), bytes)
+                                       : SharedMemory::create_file(file_of(folder, unit), bytes));
     new (memory.bytes().data()) Page{.layout = layout(), .counters = {}};
-    return CountersPage(std::move(memory));
+    CountersPage page(std::move(memory));
+    page.counters().made_ps.set(static_cast<std::uint64_t>(now().ps));
+    return page;
+}
+
+base::expected<CountersPage> CountersPage::open(const std::string& folder, UnitIndex unit) {
+    DAQLOOM_TRY(memory, SharedMemory::open_file(file_of(folder, unit), base::Bytes{sizeof(Page)}));
+    return checked(std::move(memory), file_of(folder, unit));
 }
 
 base::expected<CountersPage> CountersPage::attach(std::int64_t process, const std::string& run,
@@ -76,13 +91,17 @@ base::expected<CountersPage> CountersPage::attach(std::int64_t process, const st
     }
     DAQLOOM_TRY(memory, SharedMemory::attach(std::move(descriptor), SharedMemory::Access::read,
                                              base::Bytes{sizeof(Page)}));
+    return checked(std::move(memory), name_of(run, unit));
+}
+
+base::expected<CountersPage> CountersPage::checked(SharedMemory memory, const std::string& name) {
     std::uint64_t found = 0;
     if (memory.bytes().size() == sizeof(Page)) {
         std::memcpy(&found, memory.bytes().data(), sizeof found);
     }
     if (found != layout()) {
         return base::system_failure(
-            fmt::format("{} counts other things than this version of daqloom", name_of(run, unit)));
+            fmt::format("{} counts other things than this version of daqloom", name));
     }
     return CountersPage(std::move(memory));
 }

@@ -13,11 +13,15 @@
 
 namespace daqloom::live {
 
-/// Shared memory with one NodeCounters; it exists as long as a process maps it.
+/// Shared memory with one NodeCounters.
 class CountersPage {
   public:
-    /// Makes a page with every counter at zero.
-    static base::expected<CountersPage> create(const std::string& run, UnitIndex unit);
+    /// Makes a page with every counter at zero: a memfd or, with a `folder`, the file UNIT.counters
+    /// in it, which stays when the process has ended and which the unit's next node replaces.
+    static base::expected<CountersPage> create(const std::string& run, UnitIndex unit,
+                                               const std::string& folder = "");
+    /// Opens the page of a unit in a `folder` for reading, also after the end of its process.
+    static base::expected<CountersPage> open(const std::string& folder, UnitIndex unit);
     /// Opens the counters page of a unit for reading. The page is a memfd that is found by its name
     /// in /proc/PID/fd, so `process` may be in another network namespace. Fails if the process has
     /// no such page, or if the page belongs to another user or to another version of daqloom.
@@ -32,6 +36,7 @@ class CountersPage {
 
   private:
     explicit CountersPage(SharedMemory memory);
+    static base::expected<CountersPage> checked(SharedMemory memory, const std::string& name);
 
     SharedMemory memory_;
     NodeCounters* counters_;

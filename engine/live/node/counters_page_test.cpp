@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -86,6 +87,33 @@ TEST(CountersPage, OfANodeThatWasShutIsNotTakenForThatOfTheNext) {
     ASSERT_TRUE(other) << other.error().message;
     EXPECT_EQ(all(other->counters()).at("meps_built"), 0U);
     EXPECT_EQ(all(before->counters()).at("meps_built"), 5U);
+}
+
+TEST(CountersPage, InAFolderItStaysWhenItsProcessHasEndedAndTheNextNodeReplacesIt) {
+    const std::string folder =
+        std::filesystem::temp_directory_path() / ("pages-" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    EXPECT_FALSE(CountersPage::open(folder, UnitIndex(2)));
+    const pid_t unit = ::fork();
+    ASSERT_GE(unit, 0);
+    if (unit == 0) {
+        auto page = CountersPage::create("file", UnitIndex(2), folder);
+        page->counters().meps_built.add(41);
+        ::kill(::getpid(), SIGKILL);
+    }
+    ::waitpid(unit, nullptr, 0);
+    const auto before = CountersPage::open(folder, UnitIndex(2));
+    ASSERT_TRUE(before) << before.error().message;
+    EXPECT_EQ(all(before->counters()).at("meps_built"), 41U);
+    const auto next = CountersPage::create("file", UnitIndex(2), folder);
+    ASSERT_TRUE(next) << next.error().message;
+    const auto page = CountersPage::open(folder, UnitIndex(2));
+    EXPECT_EQ(all(page->counters()).at("meps_built"), 0U);
+    EXPECT_EQ(all(before->counters()).at("meps_built"), 41U);
+    EXPECT_GT(all(page->counters()).at("made_ps"), all(before->counters()).at("made_ps"));
+    std::filesystem::resize_file(folder + "/2.counters", 8);
+    EXPECT_FALSE(CountersPage::open(folder, UnitIndex(2)));
+    std::filesystem::remove_all(folder);
 }
 
 TEST(CountersPage, IsRefusedWhereSomethingElseHasItsName) {

@@ -118,7 +118,7 @@ base::expected<std::unique_ptr<Node>> Node::make(NodeConfig config) {
     DAQLOOM_CHECK(check(config));
     DAQLOOM_TRY(settled, with_pieces(std::move(config)));
     DAQLOOM_TRY(doorbell, Doorbell::create());
-    DAQLOOM_TRY(page, CountersPage::create(settled.run, settled.self));
+    DAQLOOM_TRY(page, CountersPage::create(settled.run, settled.self, settled.counters_folder));
     auto parts = std::make_unique<Parts>(std::move(settled), std::move(doorbell), std::move(page));
     const protocol::RunSlots& slots = parts->config.slots;
     const UnitIndex self = parts->config.self;
@@ -280,8 +280,8 @@ void Node::shut() {
     parts_->page.withdraw();  // the next node of this process has a page of the same name
 }
 
-void Node::lease(std::uint64_t mep_end, base::Time until) {
-    parts_->lease.set(mep_end, until);
+void Node::lease(std::uint64_t mep_end, base::Time until, std::uint64_t beat) {
+    parts_->lease.set(mep_end, until, beat);
     parts_->doorbell.ring();  // the data thread may have waited for this
 }
 

@@ -52,8 +52,9 @@ class Node {
     void shut();
 
     // ---- any thread, until `shut`
-    /// Permits answers to MEPs of the run before `mep_end`, until time `until`; see Lease.
-    void lease(std::uint64_t mep_end, base::Time until);
+    /// Permits answers to MEPs of the run before `mep_end`, until time `until`; see Lease. `beat`:
+    /// the run control's last one, see ControlBeats.
+    void lease(std::uint64_t mep_end, base::Time until, std::uint64_t beat = 0);
     /// Units that the transport could not reach in this epoch.
     [[nodiscard]] std::vector<UnitIndex> suspects() const;
     /// The stages recorded since the last call, at most NodeConfig::trace_stages of them.

@@ -17,7 +17,7 @@ void Leases::begin(base::Time now, std::uint32_t epoch, std::uint64_t first_mep,
     answered(first_mep);
     units_.clear();
     for (const auto& [unit, member] : members) {
-        units_[unit] = {.member = member, .mep_end = end_from(first_mep)};
+        units_[unit] = {.member = member, .mep_end = reserved_from(first_mep)};
     }
 }
 
@@ -33,7 +33,7 @@ std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
         paced_mep_ = next_mep_;
     }
     Lease& leased = units_.at(unit);
-    leased.mep_end = std::max(leased.mep_end, end_from(next_mep_));
+    leased.mep_end = std::max(leased.mep_end, reserved_from(next_mep_));
     return leased.mep_end;
 }
 
@@ -77,9 +77,57 @@ std::uint64_t Leases::first_free() const {
     return first;
 }
 
+std::uint64_t Leases::reserved_from(std::uint64_t mep) {
+    const std::uint64_t end = end_from(mep);
+    if (end > reserved_end_) {
+        reserved_end_ = plan_.control_grace > base::Time::zero() ? end_from(end) : end;
+    }
+    return end;
+}
+
+void Leases::write(RunSnapshot& snapshot) const {
+    snapshot.leased_epoch = epoch_;
+    snapshot.next_mep = next_mep_;
+    snapshot.reserved_end = reserved_end_;
+    snapshot.pace_hz = pace_hz_;
+    for (const auto& [unit, leased] : units_) {
+        UnitSnapshot& its = snapshot.units[unit.value()];
+        its.is_leased = true;
+        its.lease_session = leased.member.session;
+        its.reads = leased.member.reads;
+        its.is_settled = leased.is_settled;
+        its.has_reported = leased.has_reported;
+        its.was_left_out = leased.was_left_out;
+    }
+}
+
+void Leases::resume(base::Time now, const RunSnapshot& snapshot) {
+    epoch_ = snapshot.leased_epoch;
+    next_mep_ = paced_mep_ = snapshot.next_mep;
+    reserved_end_ = snapshot.reserved_end;
+    pace_hz_ = snapshot.pace_hz;
+    paced_at_ = now;
+    for (std::uint32_t number = 0; number < snapshot.units.size(); ++number) {
+        if (const UnitSnapshot& its = snapshot.units[number]; its.is_leased) {
+            units_[UnitIndex(number)] = {.member = {its.lease_session, its.reads},
+                                         .mep_end = reserved_end_,
+                                         .is_settled = its.is_settled,
+                                         .has_reported = its.has_reported,
+                                         .was_left_out = its.was_left_out};
+        }
+    }
+}
+
+void Leases::rejoined(UnitIndex unit, std::uint32_t started, std::uint64_t session) {
+    if (const auto leased = units_.find(unit); leased != units_.end() && started == epoch_) {
+        leased->second.member.session = session;
+    }
+}
+
 std::uint64_t Leases::end_from(std::uint64_t mep) const {
-    const double built =
-        static_cast<double>(leased_timeouts) * plan_.fault_timeout.seconds() * pace_hz_;
+    const double seconds = static_cast<double>(leased_timeouts) * plan_.fault_timeout.seconds() +
+                           plan_.control_grace.seconds();
+    const double built = seconds * pace_hz_;
     const std::int64_t length = saturating_sum(static_cast<std::int64_t>(plan_.leased_meps),
                                                saturating_whole(std::nearbyint(built)));
     return static_cast<std::uint64_t>(saturating_sum(static_cast<std::int64_t>(mep), length));

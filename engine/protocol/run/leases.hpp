@@ -12,6 +12,7 @@
 
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/accounts/run_snapshot.hpp"
 #include "protocol/run/run_plan.hpp"
 
 namespace daqloom::protocol {
@@ -32,6 +33,10 @@ class Leases {
     /// The first MEP that no unit is known to have answered.
     [[nodiscard]] std::uint64_t next_mep() const { return next_mep_; }
 
+    /// MEPs before this number may be leased. It grows in steps of a lease, so that a snapshot of
+    /// the run holds for many renewals.
+    [[nodiscard]] std::uint64_t reserved_end() const { return reserved_end_; }
+
     /// A member of an epoch that begins.
     struct Member {
         std::uint64_t session = 0;  ///< the number of its connection
@@ -43,6 +48,9 @@ class Leases {
     void answered(std::uint64_t mep_end);
     /// The first MEP that a member of the epoch may not answer.
     [[nodiscard]] std::uint64_t mep_end(UnitIndex unit) const { return units_.at(unit).mep_end; }
+    [[nodiscard]] bool is_leased(UnitIndex unit, std::uint32_t epoch) const {
+        return epoch == epoch_ && units_.contains(unit);
+    }
     /// Renews the lease of a member that has reported; returns its new `mep_end`.
     std::uint64_t renew(base::Time now, UnitIndex unit);
 
@@ -63,6 +71,13 @@ class Leases {
     /// progress are not free, because these units may still run.
     [[nodiscard]] std::uint64_t first_free() const;
 
+    // ---- a run control that replaces another one
+    void write(RunSnapshot& snapshot) const;
+    /// Continues from a snapshot: each member may have answered all reserved MEPs.
+    void resume(base::Time now, const RunSnapshot& snapshot);
+    /// The process of a member of epoch `started` has another connection.
+    void rejoined(UnitIndex unit, std::uint32_t started, std::uint64_t session);
+
   private:
     /// The lease of a member of the last epoch that was started.
     struct Lease {
@@ -77,9 +92,12 @@ class Leases {
 
     /// The end of a lease that begins at a MEP.
     [[nodiscard]] std::uint64_t end_from(std::uint64_t mep) const;
+    /// Reserves the MEPs of such a lease and, if other run controls may follow, of the next one.
+    std::uint64_t reserved_from(std::uint64_t mep);
 
     RunPlan plan_;
     std::uint64_t next_mep_ = 0;
+    std::uint64_t reserved_end_ = 0;
     std::uint32_t epoch_ = 0;
     std::map<UnitIndex, Lease> units_;
     double pace_hz_ = 0;  ///< recent limit of MEPs per second

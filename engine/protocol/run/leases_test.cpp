@@ -33,6 +33,44 @@ TEST(Leases, AtFirstNoMoreThanTheFewestAreLeased) {
     EXPECT_EQ(leases.mep_end(unit_at(2)), 1100U);
 }
 
+/// At 2000 MEPs per second, ten seconds of grace add 20000 MEPs. Twice a lease is reserved.
+TEST(Leases, WithAGraceALeaseHasRoomForItAndTheNextOneIsReserved) {
+    RunPlan patient = plan();
+    patient.control_grace = seconds(10);
+    Leases leases(patient);
+    leases.begin(seconds(1), 1, 1000, {{unit_at(0), {10}}});
+    EXPECT_EQ(leases.reserved_end(), 1000U + 2 * 100);
+    leases.answered(3000);
+    const std::uint64_t lease = 100 + 8000 + 20'000;
+    EXPECT_EQ(leases.renew(seconds(2), unit_at(0)), 3000 + lease);
+    EXPECT_EQ(leases.reserved_end(), 3000 + 2 * lease);
+    leases.answered(5000);
+    EXPECT_EQ(leases.renew(seconds(3), unit_at(0)), 5000 + lease);
+    EXPECT_EQ(leases.reserved_end(), 3000 + 2 * lease) << "the reserve holds for more renewals";
+}
+
+/// Unit 1 has died in the gap. All that was reserved may have been answered, unless a unit reports.
+TEST(Leases, ARunControlThatReplacesAnotherOneTakesTheWholeReserveAsLeased) {
+    RunPlan patient = plan(2);
+    patient.control_grace = seconds(10);
+    Leases former(patient);
+    former.begin(seconds(1), 3, 1000, {{unit_at(0), {10}}, {unit_at(1), {11}}});
+    RunSnapshot snapshot{.units = {2, UnitSnapshot()}};
+    former.write(snapshot);
+    Leases leases(patient);
+    leases.resume(seconds(9), snapshot);
+    EXPECT_EQ(leases.next_mep(), 1000U);
+    EXPECT_EQ(leases.first_free(), former.reserved_end());
+    leases.prepared(unit_at(0), 77);
+    EXPECT_EQ(leases.first_free(), former.reserved_end()) << "another process of the unit";
+    leases.rejoined(unit_at(0), 2, 77);
+    leases.prepared(unit_at(0), 77);
+    EXPECT_EQ(leases.first_free(), former.reserved_end()) << "it was not in that epoch";
+    leases.rejoined(unit_at(0), 3, 78);
+    leases.prepared(unit_at(0), 78);
+    EXPECT_EQ(leases.first_free(), 1000U);
+}
+
 /// At 2000 MEPs per second, four fault timeouts of a second add 8000 MEPs to the lease.
 TEST(Leases, ALeaseIsAsLongAsTheRunIsFast) {
     Leases leases = begun();

@@ -24,7 +24,10 @@ struct Configure {
                    (std::uint32_t, units, "Number of units of the run."),
                    (base::Time, heartbeat, "Time from report to report."),
                    (base::Time, lease,
-                    "Time after a received report during which the unit may begin MEPs."))
+                    "Time after a received report during which the unit may begin MEPs."),
+                   (base::Time, grace,
+                    "Time after the lease for which the unit goes on if no unit reaches the run "
+                    "control."))
 };
 
 /// Order to make a new transport for a new epoch.
@@ -72,7 +75,8 @@ struct Renew {
     DAQLOOM_FIELDS(Renew, (std::uint32_t, epoch, "Epoch of the unit."),
                    (std::uint64_t, mep_end, "MEPs before this number may be answered."),
                    (std::uint64_t, last_report,
-                    "Number of the unit's last report, from which the lease counts."))
+                    "Number of the unit's last report, from which the lease counts."),
+                   (std::uint64_t, beat, "Beats of the run control, which it counts up."))
 };
 
 }  // namespace orders

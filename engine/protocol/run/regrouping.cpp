@@ -54,6 +54,8 @@ bool Regrouping::step(base::Time now) {
     switch (phase_) {
         case RunPhase::waiting:
             return step_waiting(now);
+        case RunPhase::attaching:
+            return step_attaching(now);
         case RunPhase::preparing:
         case RunPhase::connecting:
         case RunPhase::ready:
@@ -123,6 +125,52 @@ bool Regrouping::step_waiting(base::Time now) {
     return true;
 }
 
+/// Continues the run of another run control once all its units have joined, or at the deadline: in
+/// the same epoch if no member has changed meanwhile, else by a regrouping.
+bool Regrouping::step_attaching(base::Time now) {
+    for (UnitView& unit : units_) {
+        if (unit.is_awaited && now < deadline_) {
+            return false;
+        }
+    }
+    for (UnitView& unit : units_) {
+        if (unit.is_awaited) {
+            lose(now, unit, "it did not join the new run control in time");
+            unit.standing = Standing::absent;
+            unit.join_by = now + plan_.launch_timeout;
+        }
+    }
+    if (goal_ == RunGoal::ended) {
+        return end(now);
+    }
+    const auto all_are = [&](UnitState state) {
+        return std::ranges::all_of(of(members_), [&](const UnitView* unit) {
+            return unit->state == state && unit->rejoined_epoch == epoch_;
+        });
+    };
+    const bool is_whole = broken_.empty() && !members_.empty();
+    if (is_whole && is_building(resumed_) && all_are(UnitState::running)) {
+        begin_running(now, fmt::format("epoch {} continues", epoch_));
+        return true;
+    }
+    if (is_whole && resumed_ == RunPhase::ready && all_are(UnitState::ready)) {
+        enter(now, RunPhase::ready, fmt::format("epoch {} continues", epoch_));
+        return true;
+    }
+    if (resumed_ == RunPhase::waiting || resumed_ == RunPhase::error) {
+        members_ = available();
+        order_halt(now);  // orders to halt may have been lost
+        members_.clear();
+        if (resumed_ == RunPhase::waiting) {
+            return wait(now);
+        }
+        enter(now, RunPhase::error, failure_);
+        return true;
+    }
+    broken_ = broken_.empty() ? "another run control has replaced the former one" : broken_;
+    return halt(now);
+}
+
 bool Regrouping::step_settled(base::Time now) {
     if (const auto newcomers = this->newcomers(); !newcomers.empty()) {
         broken_ = fmt::format("{} {} can take part", newcomers.size() == 1 ? "unit" : "units",
@@ -148,18 +196,22 @@ void Regrouping::answered(base::Time now) {
             connected(now);
             break;
         case RunPhase::starting:
-            enter(now, RunPhase::running, fmt::format("from MEP {}", first_mep_));
-            was_ready_ = true;
-            running_since_ = progress_at_ = now;
-            suspected_at_.reset();
-            has_built_ = false;
-            for (UnitView* unit : of(members_)) {
-                unit->beat_at = now;
-                unit->pulse.reset();
-            }
+            begin_running(now, fmt::format("from MEP {}", first_mep_));
             break;
         default:
             halted(now);
+    }
+}
+
+void Regrouping::begin_running(base::Time now, const std::string& why) {
+    enter(now, RunPhase::running, why);
+    was_ready_ = true;
+    running_since_ = progress_at_ = now;
+    suspected_at_.reset();
+    has_built_ = false;
+    for (UnitView* unit : of(members_)) {
+        unit->beat_at = now;
+        unit->pulse.reset();
     }
 }
 

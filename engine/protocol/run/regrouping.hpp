@@ -36,12 +36,14 @@ class Regrouping : public RunState {
     // ---- steps: each returns whether it took a step, after which another may follow immediately
     bool step(base::Time now);
     bool step_waiting(base::Time now);
+    bool step_attaching(base::Time now);
     /// Step in the phases `ready` and `running`: to a new goal, or to add units that are back.
     bool step_settled(base::Time now);
     bool step_ending(base::Time now);
 
     /// All members have answered the order of this phase.
     void answered(base::Time now);
+    void begin_running(base::Time now, const std::string& why);
     void connected(base::Time now);
     void halted(base::Time now);
 

@@ -53,6 +53,13 @@ struct Answer {
                    (NamedCounters, counters, "Counters of the unit."))
 };
 
+/// State of a process that keeps its node and joins the run control of its run again.
+struct Rejoin {
+    DAQLOOM_FIELDS(Rejoin, (std::uint32_t, epoch, "Epoch of the unit."),
+                   (std::uint32_t, started, "Last epoch that the unit has started."),
+                   (UnitState, state, "State of the unit."))
+};
+
 using Report = std::variant<Heartbeat, Answer>;
 
 /// Why the run control refuses a report; the run goes on.

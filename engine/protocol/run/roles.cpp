@@ -86,6 +86,11 @@ void Roles::fill(const Members& available) {
     }
 }
 
+void Roles::resume(const std::vector<UnitIndex>& readouts, const std::vector<UnitIndex>& builders) {
+    std::ranges::copy(readouts, readouts_.by.begin());
+    std::ranges::copy(builders, builders_.by.begin());
+}
+
 Members Roles::holders() const {
     Members found = readouts();
     for (const UnitIndex by : builders_.by) {

@@ -52,6 +52,12 @@ class Roles {
     /// Whether the holders can build events.
     [[nodiscard]] bool is_viable() const;
 
+    // ---- holder of each unit's role, or none, for a snapshot of the run
+    [[nodiscard]] std::vector<UnitIndex> readouts_by() const { return all(readouts_.by); }
+    [[nodiscard]] std::vector<UnitIndex> builders_by() const { return all(builders_.by); }
+    /// Sets the holders. Precondition: a holder for each unit of the plan.
+    void resume(const std::vector<UnitIndex>& readouts, const std::vector<UnitIndex>& builders);
+
   private:
     /// Holders of one kind of role (readout units or builder units). `exists`: whether a unit had
     /// this role when the run began. `by`: the unit that holds this role now, or none.
@@ -66,6 +72,9 @@ class Roles {
         [[nodiscard]] bool has_of_another(UnitIndex unit) const;
     };
 
+    static std::vector<UnitIndex> all(const base::Table<UnitIndex, UnitIndex>& by) {
+        return {by.begin(), by.end()};
+    }
     /// Gives unheld roles to available units; see among().
     void fill(const Members& available);
 

@@ -29,7 +29,7 @@ constexpr std::uint32_t number_of_units = 4;
 class Chance {
   public:
     explicit Chance(std::uint64_t seed)
-        : random_(seed, "run"), control_(plan(), {counter_names::next_mep}) {
+        : random_(seed, "run"), plan_(plan()), control_(plan_, {counter_names::next_mep}) {
         control_.launch(now_);
         control_.want(now_, RunGoal::running);
         look();
@@ -39,9 +39,17 @@ class Chance {
     void say() {
         const UnitIndex unit(below(number_of_units));
         Unit& here = units_[unit.value()];
-        const std::uint32_t input = below(40);
-        if (input < 5) {
-            if (control_.is_free(unit)) {
+        const std::uint32_t input = below(41);
+        if (input == 40) {
+            if (below(4) == 0) {
+                die_and_return();
+            }
+        } else if (input < 5) {
+            if (here.has_node && below(4) != 0) {
+                const std::uint32_t epoch = below(4) == 0 ? below(5) : control_.epoch();
+                rejoin(unit, {epoch, epoch, below(4) == 0 ? state() : UnitState::running});
+            } else if (control_.is_free(unit)) {
+                here.has_node = false;
                 here.session = ++sessions_;
                 control_.joined(now_, unit, here.session);
             }
@@ -93,12 +101,14 @@ class Chance {
         }
         return all;
     }
+    [[nodiscard]] std::uint64_t continued() const { return continued_; }
     [[nodiscard]] std::uint32_t epochs() const { return control_.epoch(); }
     [[nodiscard]] std::uint64_t starts() const { return starts_; }
 
   private:
     struct Unit {
         bool has_process = false;
+        bool has_node = false;  ///< it has lost its connection with the run control that died
         std::uint64_t session = 0;
         std::uint64_t last_order = 0;  ///< number of the last one that it got
         std::int64_t built = 0;
@@ -114,7 +124,8 @@ class Chance {
                      .restart = below(3) != 0,
                      .launches = below(3) != 0,
                      .leased_meps = 50,
-                     .takes_turns = below(2) == 0};
+                     .takes_turns = below(2) == 0,
+                     .control_grace = seconds(below(2) == 0 ? 0 : 60)};
         if (below(2) == 0) {
             plan.slots = {.readouts = {unit_at(0), unit_at(2)},
                           .builders = {unit_at(1), unit_at(3)}};
@@ -182,9 +193,39 @@ class Chance {
         return report;
     }
 
+    /// The run control ends, and another one begins from the snapshot before its last outputs.
+    void die_and_return() {
+        const RunSnapshot snapshot = control_.snapshot();
+        const RunPhase phase = control_.phase();
+        const Balance balance = control_.balance();
+        control_ = RunControl(plan_, {counter_names::next_mep});
+        ASSERT_TRUE(control_.check(snapshot));
+        control_.resume(now_, snapshot);
+        EXPECT_EQ(control_.balance(), balance);
+        for (Unit& unit : units_) {
+            unit.has_node = unit.session != 0 || unit.has_node;
+            unit.session = 0;
+        }
+        const std::uint32_t epoch = control_.epoch();
+        for (std::uint32_t unit = below(2) * number_of_units; unit < number_of_units; ++unit) {
+            if (units_[unit].has_node) {
+                rejoin(unit_at(unit), {epoch, epoch, UnitState::running});
+            }
+        }
+        continued_ += phase == RunPhase::running && control_.phase() == RunPhase::running ? 1 : 0;
+    }
+    void rejoin(UnitIndex unit, const reports::Rejoin& rejoin) {
+        Unit& here = units_[unit.value()];
+        here.has_node = false;
+        if (here.session == 0 && control_.rejoined(now_, unit, sessions_ + 1, rejoin)) {
+            here.session = ++sessions_;
+        }
+    }
+
     void end(UnitIndex unit) {
         Unit& here = units_[unit.value()];
         here.has_process = false;
+        here.has_node = false;
         control_.left(now_, unit, std::exchange(here.session, 0));
         control_.exited(now_, unit, "SIGKILL");
     }
@@ -214,6 +255,10 @@ class Chance {
     }
 
     void look_at(const SendOrder& sent) {
+        const bool is_for_all = std::holds_alternative<orders::Prepare>(sent.order) ||
+                                std::holds_alternative<orders::Connect>(sent.order) ||
+                                std::holds_alternative<orders::Start>(sent.order);
+        EXPECT_FALSE(is_for_all && control_.phase() == RunPhase::attaching);
         Unit& unit = units_[sent.unit.value()];
         if (sent.number != 0) {
             EXPECT_GT(sent.number, order_) << "each order has a number of its own";
@@ -233,6 +278,7 @@ class Chance {
         EXPECT_EQ(first->second, start.first_mep) << "an epoch is started once";
         EXPECT_GE(start.first_mep, first_mep_);
         EXPECT_GE(start.mep_end, start.first_mep);
+        EXPECT_LE(start.mep_end, control_.reserved_end());
         first_mep_ = start.first_mep;
         starts_ += is_new ? 1 : 0;
         if (std::ranges::count(control_.roles().builders(), unit) > 0) {
@@ -279,6 +325,7 @@ class Chance {
     }
 
     base::RandomStream random_;
+    RunPlan plan_;
     base::Time now_ = base::Time::zero();
     RunControl control_;
     std::vector<Unit> units_ = std::vector<Unit>(number_of_units);
@@ -288,6 +335,7 @@ class Chance {
     std::uint64_t next_mep_ = 0;
     std::uint64_t first_mep_ = 0;
     std::uint64_t starts_ = 0;
+    std::uint64_t continued_ = 0;  ///< epochs that went on under another run control
     std::map<std::uint32_t, std::vector<UnitIndex>> epochs_;
     std::map<std::uint32_t, std::uint64_t> first_meps_;
 };
@@ -295,6 +343,7 @@ class Chance {
 TEST(RunByChance, TheLawsHoldAndTheRunEndsAfterAnyInputs) {
     std::uint32_t epochs = 0;
     std::uint64_t starts = 0;
+    std::uint64_t continued = 0;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
         Chance run(seed);
         for (int input = 0; input < 800; ++input) {
@@ -302,12 +351,14 @@ TEST(RunByChance, TheLawsHoldAndTheRunEndsAfterAnyInputs) {
         }
         epochs += run.epochs();
         starts += run.starts();
+        continued += run.continued();
         run.finish();
         ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << run.log();
     }
     // Runs must make progress: there are many epochs and starts.
     EXPECT_GT(epochs, 1500U);
     EXPECT_GT(starts, 300U);
+    EXPECT_GT(continued, 5U);
 }
 
 }  // namespace

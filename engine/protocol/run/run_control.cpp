@@ -40,7 +40,7 @@ constexpr bool awaits_answers(RunPhase phase) {
 
 /// Phases in which members answer MEPs.
 constexpr bool is_leasing(RunPhase phase) {
-    return is_building(phase) || phase == RunPhase::halting;
+    return is_building(phase) || phase == RunPhase::halting || phase == RunPhase::attaching;
 }
 
 /// The first few units or hosts, in words.
@@ -65,9 +65,39 @@ void RunControl::launch(base::Time now) {
     }
 }
 
+void RunControl::resume(base::Time now, const RunSnapshot& snapshot) {
+    restore(now, snapshot);
+    // Longer than units need to answer a half-sent order, after which they join again.
+    const base::Time answer =
+        resumed_ == RunPhase::connecting ? plan_.order_timeout / 2 : plan_.fault_timeout;
+    deadline_ = now + answer + base::seconds(2);
+    note(now, fmt::format("{}: the run control replaces one that was {}",
+                          name_of(RunPhase::attaching), name_of(resumed_)));
+    advance(now);
+}
+
+bool RunControl::rejoined(base::Time now, UnitIndex number, std::uint64_t session,
+                          const reports::Rejoin& rejoin) {
+    UnitView& unit = view(number);
+    if (!unit.is_awaited || rejoin.epoch > epoch_ || rejoin.state == UnitState::error) {
+        return false;
+    }
+    unit.is_awaited = false;
+    unit.session = session_ = session;
+    unit.state = rejoin.state;
+    unit.rejoined_epoch = rejoin.epoch;
+    unit.last_report_at = now;
+    unit.member_since = now;
+    leases_.rejoined(number, rejoin.started, session);
+    note(now, fmt::format("unit {} has joined again", number.value()));
+    advance(now);
+    return true;
+}
+
 bool RunControl::is_free(UnitIndex number) const {
     const Standing standing = unit(number).standing;
-    return goal_ != RunGoal::ended && (standing == Standing::absent || standing == Standing::lost);
+    return goal_ != RunGoal::ended &&
+           (standing == Standing::absent || standing == Standing::lost || unit(number).is_awaited);
 }
 
 void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session) {
@@ -75,7 +105,9 @@ void RunControl::joined(base::Time now, UnitIndex number, std::uint64_t session)
     if (unit.session != 0) {
         out_.emplace_back(DropConnection{number, unit.session});
     }
-    unit.session = session;
+    lose(now, unit, "another process has replaced its process");
+    unit.session = session_ = session;
+    unit.last_report = 0;
     unit.state = UnitState::not_ready;
     configure(now, unit);
     advance(now);
@@ -87,7 +119,8 @@ void RunControl::configure(base::Time now, UnitView& unit) {
     unit.join_by.reset();
     unit.returns_at.reset();
     send_order(now, unit,
-               orders::Configure{unit.number, plan_.units, plan_.heartbeat, plan_.fault_timeout},
+               orders::Configure{unit.number, plan_.units, plan_.heartbeat, plan_.fault_timeout,
+                                 plan_.control_grace},
                plan_.launch_timeout);
 }
 
@@ -99,13 +132,20 @@ std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex n
         return reports::Refusal::session;
     }
     unit.last_report_at = now;
-    unit.last_report = std::visit([](const auto& each) { return each.number; }, report);
+    const auto report_number = std::visit([](const auto& each) { return each.number; }, report);
+    const auto* const last = std::get_if<reports::Heartbeat>(&report);
+    if (last != nullptr && last->ended && report_number != 0 && report_number <= unit.last_report) {
+        return {};  // sent again, as the unit does not know that it was received
+    }
+    unit.last_report = report_number;
+    changes_ += last != nullptr && last->ended ? 1 : 0;
     Refusal refusal;
     if (const auto* const answer = std::get_if<reports::Answer>(&report)) {
         refusal = on_answer(now, unit, *answer);
     } else {
         refusal = on_heartbeat(now, unit, std::get<reports::Heartbeat>(report));
-        if (!refusal && is_leasing(phase_) && members_.contains(number)) {
+        if (!refusal && is_leasing(phase_) && members_.contains(number) &&
+            leases_.is_leased(number, epoch_)) {
             renew(now, unit);
         }
     }
@@ -116,6 +156,7 @@ std::optional<reports::Refusal> RunControl::reported(base::Time now, UnitIndex n
 void RunControl::counted(UnitIndex number, const NamedCounters& counters) {
     read(view(number), counters);
     leases_.read(number);
+    ++changes_;
 }
 
 void RunControl::left(base::Time now, UnitIndex number, std::uint64_t session) {
@@ -142,7 +183,7 @@ void RunControl::exited(base::Time now, UnitIndex number, const std::string& how
     if (!unit.returns_at && plan_.restart) {
         unit.returns_at = now + pause(unit);
     }
-    if (!was_ready_ && goal_ != RunGoal::ended) {
+    if (!was_ready_ && goal_ != RunGoal::ended && phase_ != RunPhase::attaching) {
         fail(now,
              fmt::format("unit {} could not start: its process ended ({})", number.value(), how));
     }
@@ -276,6 +317,10 @@ void RunControl::reset(base::Time now, UnitIndex number) {
 void RunControl::tick(base::Time now) {
     const base::Time gap = now - ticked_at_;
     ticked_at_ = now;
+    if (now - beat_at_ >= plan_.heartbeat) {
+        beat_at_ = now;
+        ++beat_;
+    }
     if (gap > plan_.fault_timeout / 2) {  // the run control stood still: its units are not late
         forgive(gap);
     }
@@ -380,8 +425,8 @@ void RunControl::check_files(base::Time now, UnitView& unit) {
 
 void RunControl::renew(base::Time now, const UnitView& unit) {
     const std::uint64_t mep_end = leases_.renew(now, unit.number);
-    out_.emplace_back(
-        SendOrder{unit.number, unit.session, 0, orders::Renew{epoch_, mep_end, unit.last_report}});
+    out_.emplace_back(SendOrder{unit.number, unit.session, 0,
+                                orders::Renew{epoch_, mep_end, unit.last_report, beat_}});
 }
 
 void RunControl::progress(base::Time now, UnitView& unit, const reports::Pulse& pulse) {
@@ -424,8 +469,8 @@ void RunControl::forgive(base::Time gap) {
 
 void RunControl::watch_all(base::Time now) {
     for (UnitView& unit : units_) {
-        const bool is_trusted =
-            unit.standing == Standing::joining || unit.standing == Standing::available;
+        const bool is_trusted = !unit.is_awaited && (unit.standing == Standing::joining ||
+                                                     unit.standing == Standing::available);
         const std::optional<PendingOrder> pending = unit.pending;
         if (const base::Time silent = now - unit.last_report_at;
             is_trusted && silent > plan_.fault_timeout) {

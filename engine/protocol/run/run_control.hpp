@@ -33,6 +33,14 @@ class RunControl : public Regrouping {
 
     /// Starts all processes, or waits for them if the units are started by hand.
     void launch(base::Time now);
+    /// Continues the run of another run control from its last snapshot, in place of `launch`.
+    /// Members are awaited; those that join again keep their nodes. Until all have joined or a time
+    /// limit is over, no unit gets an order.
+    void resume(base::Time now, const RunSnapshot& snapshot);
+    /// A process that has kept its node joins again. False: it is not awaited, so it joins as any
+    /// other process.
+    bool rejoined(base::Time now, UnitIndex number, std::uint64_t session,
+                  const reports::Rejoin& rejoin);
     /// Whether a process may join as this unit, because the unit has no process in use.
     [[nodiscard]] bool is_free(UnitIndex number) const;
     /// A process has joined as a unit that is free. Sessions are numbered from 1.

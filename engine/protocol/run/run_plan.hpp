@@ -37,6 +37,8 @@ struct RunPlan {
          "Whether the readout unit and the builder unit of a lost unit move to a spare each."),
         (bool, takes_turns, "Whether a MEP's number determines its builder unit in the epoch.",
          true),
+        (base::Time, control_grace,
+         "Time for which units go on building without a run control; 0: they end with it."),
         (std::uint32_t, fewest_members,
          "Fewest members that can build events; one of them has to read out and one to build.", 1))
     /// Whether the only readout unit may share its unit with a builder unit. In a simulation, where

@@ -7,6 +7,13 @@
 
 namespace daqloom::protocol {
 
+namespace {
+
+/// More beats than a run control has counted since its last snapshot.
+constexpr std::uint64_t lost_beats = std::uint64_t{1} << 32;
+
+}  // namespace
+
 RunState::RunState(const RunPlan& plan, const Gauges& gauges)
     : plan_(plan),
       roles_(plan),
@@ -21,6 +28,100 @@ RunState::RunState(const RunPlan& plan, const Gauges& gauges)
 }
 
 std::vector<RunOutput> RunState::take() { return std::exchange(out_, {}); }
+
+RunSnapshot RunState::snapshot() const {
+    RunSnapshot made{.phase = phase_ == RunPhase::attaching ? resumed_ : phase_,
+                     .goal = goal_,
+                     .epoch = epoch_,
+                     .first_mep = first_mep_,
+                     .order = order_,
+                     .session = session_,
+                     .beat = beat_,
+                     .was_ready = was_ready_,
+                     .members = {members_.begin(), members_.end()},
+                     .readouts = roles_.readouts_by(),
+                     .builders = roles_.builders_by(),
+                     .failure = failure_,
+                     .units_lost = log_.counts.units_lost,
+                     .regroupings = log_.counts.regroupings,
+                     .run_events = log_.counts.run_events,
+                     .closed = ledger_.closed(),
+                     .epochs = ledger_.epochs()};
+    for (const UnitView& unit : units_) {
+        made.units.push_back({.standing = unit.standing,
+                              .process = unit.process,
+                              .reason = unit.reason,
+                              .last_report = unit.last_report,
+                              .failures = unit.failures,
+                              .tally = unit.tally.snapshot()});
+    }
+    leases_.write(made);
+    return made;
+}
+
+base::expected<void> RunState::check(const RunSnapshot& snapshot) const {
+    const std::size_t units = units_.size();
+    const auto is_known = [&](UnitIndex unit) {
+        return unit == UnitIndex::none() || unit.value() < units;
+    };
+    const bool fits = snapshot.units.size() == units && snapshot.readouts.size() == units &&
+                      snapshot.builders.size() == units &&
+                      std::ranges::all_of(snapshot.readouts, is_known) &&
+                      std::ranges::all_of(snapshot.builders, is_known);
+    DAQLOOM_REFUSE_IF(!fits, "the state of a run of {} units; expected one of {} units",
+                      snapshot.units.size(), units);
+    const bool has_members = std::ranges::all_of(snapshot.members, [&](UnitIndex unit) {
+        return unit.value() < units && snapshot.units[unit.value()].standing == Standing::available;
+    });
+    const bool has_counts = std::ranges::all_of(snapshot.epochs, [](const LedgerEpoch& epoch) {
+        return std::ranges::all_of(epoch.builders,
+                                   [&](UnitIndex unit) { return epoch.before.contains(unit); }) &&
+               std::ranges::all_of(
+                   epoch.counted,
+                   [&](const auto& unit) { return epoch.before.contains(unit.first); }) &&
+               epoch.before.size() == epoch.builders.size() &&
+               std::ranges::all_of(epoch.before,
+                                   [&](const auto& unit) { return unit.first.value() < 1U << 31; });
+    });
+    DAQLOOM_REFUSE_IF(!has_members || !has_counts,
+                      "the state of a run that contradicts itself; begin a new run");
+    return {};
+}
+
+void RunState::restore(base::Time now, const RunSnapshot& snapshot) {
+    phase_ = RunPhase::attaching;
+    resumed_ = snapshot.phase;
+    goal_ = snapshot.goal;
+    epoch_ = snapshot.epoch;
+    first_mep_ = snapshot.first_mep;
+    order_ = snapshot.order;
+    session_ = snapshot.session;
+    beat_ = snapshot.beat + lost_beats;
+    was_ready_ = snapshot.was_ready;
+    members_ = {snapshot.members.begin(), snapshot.members.end()};
+    roles_.resume(snapshot.readouts, snapshot.builders);
+    failure_ = snapshot.failure;
+    log_.counts = {snapshot.units_lost, snapshot.regroupings, snapshot.run_events};
+    ledger_.resume(snapshot.epochs, snapshot.closed);
+    leases_.resume(now, snapshot);
+    ticked_at_ = beat_at_ = now;
+    for (UnitView& unit : units_) {
+        const UnitSnapshot& its = snapshot.units[unit.number.value()];
+        unit.process = its.process;
+        unit.reason = its.reason;
+        unit.last_report = its.last_report;
+        unit.failures = static_cast<int>(its.failures);
+        unit.tally.resume(its.tally);
+        unit.not_written = unit.tally.totals().count(counter_names::meps_not_written);
+        unit.is_awaited = its.standing == Standing::available;
+        unit.standing = unit.is_awaited ? its.standing : Standing::absent;
+        if (!unit.is_awaited && unit.process) {
+            unit.join_by = now + plan_.launch_timeout;
+        } else if (!unit.is_awaited && plan_.restart) {
+            unit.returns_at = now + plan_.fault_timeout;
+        }
+    }
+}
 
 Balance RunState::balance() const {
     return ledger_.balance(next_mep(), [this](UnitIndex number) { return totals(number); });
@@ -52,6 +153,8 @@ void RunState::lose(base::Time now, UnitView& unit, const std::string& reason) {
     unit.pending.reset();
     unit.answer.reset();
     unit.pulse.reset();
+    unit.is_awaited = false;
+    ++changes_;
     if (unit.standing == Standing::absent || unit.standing == Standing::lost) {
         return;
     }
@@ -88,6 +191,7 @@ base::Time RunState::pause(UnitView& unit) {
 void RunState::launch_process(base::Time now, UnitView& unit) {
     unit.join_by = now + plan_.launch_timeout;
     unit.returns_at.reset();
+    ++changes_;
     if (plan_.launches) {
         unit.process = true;
         out_.emplace_back(LaunchProcess{unit.number});
@@ -114,6 +218,7 @@ void RunState::send_reset(base::Time now, UnitView& unit) {
 
 void RunState::send_order(base::Time now, UnitView& unit, Order order, base::Time timeout) {
     ++order_;
+    ++changes_;
     unit.answer.reset();
     unit.pending = PendingOrder{order_, now + timeout, std::string(name_of(order))};
     out_.emplace_back(SendOrder{unit.number, unit.session, order_, std::move(order)});
@@ -129,6 +234,7 @@ void RunState::enter(base::Time now, RunPhase phase, std::string_view why) {
 }
 
 void RunState::note(base::Time now, std::string text, About about, std::optional<UnitIndex> lost) {
+    ++changes_;
     log_.note({now, std::move(text), about, phase_, members_.size(), lost});
 }
 

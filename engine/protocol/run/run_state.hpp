@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expected.hpp"
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/run/accounts/ledger.hpp"
+#include "protocol/run/accounts/run_snapshot.hpp"
 #include "protocol/run/leases.hpp"
 #include "protocol/run/orders.hpp"
 #include "protocol/run/roles.hpp"
@@ -56,7 +58,17 @@ class RunState {
     /// The outputs since the last call, in order.
     std::vector<RunOutput> take();
 
+    /// The state from which another run control can continue. To be stored before outputs are
+    /// carried out, whenever `changes` or `reserved_end` has grown.
+    [[nodiscard]] RunSnapshot snapshot() const;
+    /// Fails for a snapshot that is not one of this run.
+    [[nodiscard]] base::expected<void> check(const RunSnapshot& snapshot) const;
+    [[nodiscard]] std::uint64_t changes() const { return changes_; }
+    [[nodiscard]] std::uint64_t reserved_end() const { return leases_.reserved_end(); }
+
   protected:
+    /// Continues from the snapshot of another run control of the same plan; sends nothing.
+    void restore(base::Time now, const RunSnapshot& snapshot);
     [[nodiscard]] UnitView& view(UnitIndex number) { return units_[number.value()]; }
     /// Views of these units, in ascending order.
     [[nodiscard]] std::vector<UnitView*> of(const Members& numbers);
@@ -79,6 +91,7 @@ class RunState {
     RunPlan plan_;
     std::vector<UnitView> units_;
     RunPhase phase_ = RunPhase::waiting;
+    RunPhase resumed_ = RunPhase::waiting;  ///< phase of the run control that this one replaces
     RunGoal goal_ = RunGoal::idle;
     std::uint32_t epoch_ = 0;
     std::uint64_t first_mep_ = 0;
@@ -88,7 +101,10 @@ class RunState {
     std::string failure_;
     RunLog log_;
     std::vector<RunOutput> out_;
-    std::uint64_t order_ = 0;  ///< number of the last one
+    std::uint64_t order_ = 0;    ///< number of the last one
+    std::uint64_t session_ = 0;  ///< largest number of a connection
+    std::uint64_t beat_ = 0;
+    std::uint64_t changes_ = 0;
     /// Why the members have to regroup; empty: no need.
     std::string broken_;
     bool was_ready_ = false;
@@ -96,6 +112,7 @@ class RunState {
     base::Time deadline_;           ///< end of the phase
     base::Time finish_by_ = base::Time::zero();
     base::Time ticked_at_ = base::Time::zero();
+    base::Time beat_at_ = base::Time::zero();
     base::Time running_since_ = base::Time::zero();
     base::Time progress_at_ = base::Time::zero();
     std::optional<base::Time> suspected_at_;

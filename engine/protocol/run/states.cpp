@@ -14,9 +14,9 @@ constexpr std::array<std::string_view, 4> unit_states = {"not_ready", "ready", "
 constexpr std::array<std::string_view, 5> unit_steps = {"connected", "started", "halted", "failed",
                                                         "reset"};
 constexpr std::array<std::string_view, 4> standings = {"absent", "joining", "available", "lost"};
-constexpr std::array<std::string_view, 10> run_phases = {
-    "waiting", "preparing", "connecting", "ready",  "starting",
-    "running", "halting",   "error",      "ending", "ended"};
+constexpr std::array<std::string_view, 11> run_phases = {
+    "waiting", "attaching", "preparing", "connecting", "ready", "starting",
+    "running", "halting",   "error",     "ending",     "ended"};
 constexpr std::array<std::string_view, 4> run_goals = {"idle", "ready", "running", "ended"};
 
 constexpr std::array allowed = {

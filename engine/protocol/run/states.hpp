@@ -31,7 +31,8 @@ enum class Standing : std::uint8_t {
 
 /// Phase of a run.
 enum class RunPhase : std::uint8_t {
-    waiting,  ///< for units to join
+    waiting,    ///< for units to join
+    attaching,  ///< a run control that replaces another one waits for the units to join again
     preparing,
     connecting,
     ready,

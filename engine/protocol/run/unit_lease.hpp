@@ -19,6 +19,7 @@ class UnitLease {
     struct Lease {
         std::uint64_t mep_end = 0;  ///< the first MEP that may not be answered
         base::Time until;           ///< end of the lease
+        std::uint64_t beat = 0;     ///< last beat of the run control
     };
 
     /// Sets how long the unit may begin MEPs after the sending of a report that was received.
@@ -39,10 +40,12 @@ class UnitLease {
         mep_end_ = 0;
     }
 
-    [[nodiscard]] Lease leased() const { return {mep_end_, until_}; }
+    [[nodiscard]] Lease leased() const { return {mep_end_, until_, beat_}; }
 
     /// Renews the lease after the run control has received report `report`. Returns the new lease.
-    Lease renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end) {
+    Lease renew(std::uint32_t epoch, std::uint64_t report, std::uint64_t mep_end,
+                std::uint64_t beat = 0) {
+        beat_ = std::max(beat_, beat);
         while (!sent_.empty() && sent_.front().number <= report) {
             if (sent_.front().number == report) {
                 until_ = std::max(until_, sent_.front().at + length_);
@@ -67,6 +70,7 @@ class UnitLease {
     base::Time until_ = base::Time::zero();
     std::uint32_t epoch_ = 0;
     std::uint64_t mep_end_ = 0;
+    std::uint64_t beat_ = 0;
 };
 
 }  // namespace daqloom::protocol

@@ -38,6 +38,7 @@ UnitProcess::Answer UnitProcess::on_order(base::Time now, std::uint64_t number, 
     } else if (const auto* const connect = std::get_if<orders::Connect>(&order)) {
         answer.missing = nodes->connect(unit_, *connect);
     } else if (const auto* const start = std::get_if<orders::Start>(&order)) {
+        confirmed(start->last_report);
         const auto leased = lease_.renew(epoch_, start->last_report, start->mep_end);
         nodes->start(unit_, start->first_mep, leased);
         next_mep_ = start->first_mep;
@@ -50,7 +51,9 @@ UnitProcess::Answer UnitProcess::on_order(base::Time now, std::uint64_t number, 
         }
         answer.next_mep = next_mep_;
     } else if (const auto* const renew = std::get_if<orders::Renew>(&order)) {
-        const auto leased = lease_.renew(renew->epoch, renew->last_report, renew->mep_end);
+        confirmed(renew->last_report);
+        const auto leased =
+            lease_.renew(renew->epoch, renew->last_report, renew->mep_end, renew->beat);
         if (nodes != nullptr) {
             nodes->lease(unit_, leased);
         }
@@ -105,7 +108,10 @@ void UnitProcess::shut(UnitNodes* nodes) {
     state_ = *after(state_, UnitStep::reset);
     epoch_ = 0;
     if (auto counters = nodes != nullptr ? nodes->shut(unit_) : std::nullopt) {
-        final_counters_.push_back(std::move(*counters));
+        if (final_counters_.size() == most_unconfirmed) {
+            final_counters_.pop_front();
+        }
+        final_counters_.push_back({.ended = started_, .counters = std::move(*counters)});
     }
 }
 
@@ -137,20 +143,36 @@ reports::Heartbeat UnitProcess::heartbeat(NamedCounters counters, const UnitNode
 std::vector<reports::Report> UnitProcess::reports(base::Time now, Answer answer,
                                                   const UnitNodes* nodes) {
     std::vector<reports::Report> all;
-    for (NamedCounters& counters : std::exchange(final_counters_, {})) {
-        all.emplace_back(reports::Heartbeat{.ended = started_, .counters = std::move(counters)});
+    for (reports::Heartbeat& last : final_counters_) {
+        if (last.number == 0) {
+            last.number = lease_.sending(now);
+            all.emplace_back(last);
+        }
     }
     NamedCounters counters = nodes != nullptr ? nodes->counters(unit_) : NamedCounters();
     if (answer) {
+        answer->number = lease_.sending(now);
         answer->counters = std::move(counters);
         all.emplace_back(std::move(*answer));
     } else {
         all.emplace_back(heartbeat(std::move(counters), nodes));
-    }
-    for (reports::Report& report : all) {
-        std::visit([&](auto& kind) { kind.number = lease_.sending(now); }, report);
+        std::get<reports::Heartbeat>(all.back()).number = lease_.sending(now);
     }
     return all;
+}
+
+std::vector<reports::Report> UnitProcess::unconfirmed() const {
+    std::vector<reports::Report> all;
+    std::ranges::copy_if(final_counters_, std::back_inserter(all),
+                         [](const reports::Heartbeat& last) { return last.number != 0; });
+    return all;
+}
+
+/// The run control has stored the reports up to this one.
+void UnitProcess::confirmed(std::uint64_t last_report) {
+    std::erase_if(final_counters_, [&](const reports::Heartbeat& last) {
+        return last.number != 0 && last.number <= last_report;
+    });
 }
 
 }  // namespace daqloom::protocol

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,9 @@ class UnitNodes {
 /// the unit has no node. Threads may share it under one lock, which nodes may release in a call.
 class UnitProcess {
   public:
+    /// Limit on final counters that are kept.
+    static constexpr std::size_t most_unconfirmed = 64;
+
     using Answer = std::optional<reports::Answer>;
 
     explicit UnitProcess(UnitIndex unit = UnitIndex::none()) : unit_(unit) {}
@@ -67,7 +71,12 @@ class UnitProcess {
     /// Reports to send now: the final counters of each node that was shut (once), then `answer` or,
     /// without an answer, a heartbeat with the current counters.
     std::vector<reports::Report> reports(base::Time now, Answer answer, const UnitNodes* nodes);
+    /// Final counters that the run control is not known to have received, to send again first over
+    /// a new connection.
+    [[nodiscard]] std::vector<reports::Report> unconfirmed() const;
     void shut(UnitNodes* nodes);
+    /// State for the run control, if the process joins again with its node.
+    [[nodiscard]] reports::Rejoin rejoin() const { return {epoch_, started_, state_}; }
 
     // ---- observers
     [[nodiscard]] UnitState state() const { return state_; }
@@ -87,6 +96,7 @@ class UnitProcess {
     };
     /// The next state, if the unit may carry out the order.
     [[nodiscard]] base::expected<UnitState> state_after(const Order& order, bool has_node) const;
+    void confirmed(std::uint64_t last_report);
     [[nodiscard]] reports::Heartbeat heartbeat(NamedCounters counters,
                                                const UnitNodes* nodes) const;
 
@@ -97,7 +107,9 @@ class UnitProcess {
     std::uint64_t next_mep_ = 0;  ///< first MEP not answered when the unit last halted
     std::optional<HaltProgress> halting_;
     UnitLease lease_;
-    std::vector<NamedCounters> final_counters_;  ///< counters of nodes that were shut, to be sent
+    /// Final counters of nodes that were shut, until the run control confirms that it has stored
+    /// them; number 0: not sent yet.
+    std::deque<reports::Heartbeat> final_counters_;
 };
 
 }  // namespace daqloom::protocol

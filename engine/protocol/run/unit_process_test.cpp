@@ -99,6 +99,26 @@ class UnitProcesses : public testing::Test {
 
 const orders::Halt halts{.lost = units_at({3}), .timeout = seconds(4)};
 
+TEST_F(UnitProcesses, FinalCountersAreKeptUntilALeaseConfirmsThem) {
+    PlayedNode node_of_run;
+    UnitProcess unit(unit_at(1));
+    node_of_run.counted = {{{"meps_built", 7}}};
+    unit.shut(&node_of_run);
+    EXPECT_TRUE(unit.unconfirmed().empty()) << "not sent yet";
+    const auto sent = unit.reports(seconds(1), {}, nullptr);
+    ASSERT_EQ(sent.size(), 2U);
+    const std::uint64_t sent_number = std::get<reports::Heartbeat>(sent[0]).number;
+    ASSERT_EQ(unit.reports(seconds(2), {}, nullptr).size(), 1U) << "sent once";
+    const auto again = unit.unconfirmed();
+    ASSERT_EQ(again.size(), 1U);
+    EXPECT_EQ(std::get<reports::Heartbeat>(again[0]).number, sent_number);
+    unit.on_order(seconds(3), 0, orders::Renew{1, 9, sent_number - 1, 5}, nullptr);
+    EXPECT_EQ(unit.unconfirmed().size(), 1U);
+    unit.on_order(seconds(3), 0, orders::Renew{1, 9, sent_number, 6}, nullptr);
+    EXPECT_TRUE(unit.unconfirmed().empty());
+    EXPECT_EQ(unit.leased().beat, 6U);
+}
+
 TEST_F(UnitProcesses, OrdersBecomeCallsAndAnswers) {
     EXPECT_EQ(gets(orders::Configure{})->order, 1U);
     const auto prepared = gets(orders::Prepare{.epoch = 4});

@@ -49,8 +49,12 @@ struct UnitView {
     std::optional<base::Time> returns_at = std::nullopt;  ///< time to bring it back
     /// The host is down on purpose, so that no process can be started.
     bool is_host_down = false;
-    bool reset_by_operator = false;  ///< the operator has asked to bring it back
-    std::int64_t not_written = 0;    ///< MEPs that it reports as not written to files
+    /// The unit is a member or available, and has yet to join this run control, which replaces
+    /// another one.
+    bool is_awaited = false;
+    std::uint32_t rejoined_epoch = 0;  ///< its epoch when it joined again
+    bool reset_by_operator = false;    ///< the operator has asked to bring it back
+    std::int64_t not_written = 0;      ///< MEPs that it reports as not written to files
     /// Whether MEPs not written to files have been logged since the operator last set a goal.
     bool reported_not_written = false;
 };

@@ -40,7 +40,7 @@ std::optional<UnitMessage> decode_message(std::span<const std::byte> bytes,
     }
     std::memcpy(&head, bytes.data(), sizeof head);
     const auto kind = static_cast<UnitMessage::Kind>(head.kind);
-    if (kind < UnitMessage::Kind::announce || kind > UnitMessage::Kind::through || head.zero != 0 ||
+    if (kind < UnitMessage::Kind::announce || kind > UnitMessage::Kind::beat || head.zero != 0 ||
         head.count > values.size() || bytes.size() != sizeof head + 8 * std::size_t{head.count}) {
         return std::nullopt;
     }

@@ -31,6 +31,7 @@ struct UnitMessage {
         ready = 12,              ///< readout to builder: `number` and `values` of a WriteRequest
         go = 13,       ///< builder to readout: permits a request, held for `values[0]` (ps)
         through = 14,  ///< readout to builder: request `number` ends after `values[0]` writes
+        beat = 15,     ///< unit to unit: `number` of the run control's last beat
     };
 
     Kind kind = Kind::announce;

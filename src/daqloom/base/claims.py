@@ -47,6 +47,18 @@ def claimed_file(path: Path, text: str) -> Iterator[None]:
         os.close(lock)
 
 
+def share(path: Path) -> int:
+    """Lock a file or folder together with other processes; return the descriptor that holds the
+    lock. Raises OSError."""
+    lock = _open(path)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
+
+
 def remove_abandoned(paths: Iterable[Path], *, least_age_s: float = 0.0) -> None:
     """Remove this user's files and folders that no process locks, if at least `least_age_s` old."""
     with suppress(OSError):

@@ -55,13 +55,19 @@ with lazy.imports():
     from daqloom.report.system import result_figure
 
 
+HELP = ("-h", "--help")
 UP = "up"
 """Name of the hidden command that `daqloom control SCENARIO` runs."""
 STAYS = "the run goes on"
 
 
 class _Commands(Group):
-    """Command group in which a first argument that is no command is a scenario."""
+    """Command group in which a first argument that is no command is a scenario, or an option of the
+    command that runs one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_option = bool(args) and args[0].startswith("-") and args[0] not in HELP
+        return super().parse_args(ctx, [UP, *args] if is_option else args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = not args or args[0] in self.commands or args[0].startswith("-")
@@ -283,8 +289,26 @@ Timeout = Annotated[
 
 @control.command(UP, hidden=True)
 def up(
-    scenario: Name,
+    scenario: Annotated[
+        str | None,
+        argument("SCENARIO", "A name from `daqloom scenarios`, or the path of a TOML file."),
+    ] = None,
     set_: Set = None,
+    folder: Annotated[
+        Path | None,
+        option(
+            "DIR",
+            "Folder of the run, a new one by default; a run there whose run control has ended is "
+            "continued.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        flag(
+            "Continue the newest run of the scenario whose run control has ended, if there is one.",
+            "--resume",
+        ),
+    ] = False,
     start: Annotated[bool, flag("Build events as soon as all units are ready.", "--start")] = False,
     log_dir: LogDir = None,
     hooks: Annotated[
@@ -302,10 +326,14 @@ def up(
     include N, exclude N, status, exit. Without a terminal, commands are read from standard input,
     one a line, and events are printed; the end of the input has no effect.
     """
+    if scenario is None and folder is None:
+        fail("give a scenario, or --folder with the run of an ended run control", BAD_INPUT)
     run_console.keep_up(
-        check.check_measurable(load(scenario, set_ or ()).scenario),
+        check.check_measurable(load(scenario, set_ or ()).scenario) if scenario else None,
         log_dir=log_dir,
         start=start,
+        folder=folder,
+        resume=resume,
         hooks=hooks,
         run_numbers=run_numbers,
     )
@@ -526,6 +554,7 @@ def unit(
         option("S", "Time without the run control after which the unit ends.", min=1),
     ] = 10.0,
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
+    address_file: Annotated[Path | None, typer.Option("--address-file", hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
     stay: Annotated[bool, typer.Option("--stay", hidden=True)] = False,
 ) -> None:
@@ -547,5 +576,6 @@ def unit(
         parent=parent,
         while_input=while_input,
         patience_s=patience,
+        address_file=address_file,
         stays=stay,
     )

@@ -31,6 +31,7 @@ from daqloom.control.calls.registry import publish
 from daqloom.control.calls.service import Orders, Service
 from daqloom.control.counters.arrivals import ArrivalLog
 from daqloom.control.counters.pages import Pages
+from daqloom.control.persistence.store import Store, StoredState
 from daqloom.control.plan import Plan
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import (
@@ -60,7 +61,7 @@ from daqloom.control.steering import Steering, SteeringOptions
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher
 from daqloom.machine.machine import Machine
-from daqloom.machine.processes import Processes
+from daqloom.machine.processes import Processes, ProcessRecord
 from daqloom.results.errors import MeasureError
 
 TICKS_PER_HEARTBEAT = 2
@@ -102,9 +103,11 @@ class Control(Steering):
         record: Record | None = None,
         sink: str = "",
         steering: SteeringOptions | None = None,
+        store: Store | None = None,
     ) -> None:
         super().__init__(steering or SteeringOptions())
-        self.token = token or secrets.token_bytes(16)
+        self.store = store
+        self.token = store.about.token if store else token or secrets.token_bytes(16)
         self.steering = secrets.token_bytes(16)
         """Secret of operators on loopback."""
         self.address = ""
@@ -112,9 +115,10 @@ class Control(Steering):
         self._socket = f"{SOCKET}{socket_file.absolute()}" if socket_file else ""
         """Address of the socket for units in other namespaces."""
         self.refused: Counter[str] = Counter()
-        self._began_s = time.monotonic()
-        self.began_ns = time.time_ns()
-        """Wall-clock time of the start (since 1970)."""
+        former = store.state if store else None
+        self.began_ns = min(former.began_ns, time.time_ns()) if former else time.time_ns()
+        """Wall-clock time of the start of the run (since 1970)."""
+        self._began_s = time.monotonic() - (time.time_ns() - self.began_ns) / 1e9
         self.plan = plan
         self.run = RunControl(plan.rules)
         self.name = name
@@ -131,7 +135,7 @@ class Control(Steering):
         self.events: list[RunEvent] = []
         """Log of the run."""
         self._peers: dict[int, _Peer] = {}
-        self._sessions = 0
+        self._sessions = former.snapshot.session if former else 0
         self.stages: dict[int, deque[StageRow]] = {}
         """Last stages of each unit, if the plan has any."""
         self.arrivals = ArrivalLog(plan.trace_arrivals)
@@ -139,8 +143,10 @@ class Control(Steering):
         """Last kernel counters of the TCP connection from a unit to another one."""
         self._changed = asyncio.Event()
         self._clock: asyncio.Task[None] | None = None
-        self._pages = Pages(plan.run)
-        self.processes = Processes(folder, self.token, self._log_exit)
+        self._pages = Pages(plan.run, plan.counters)
+        self.processes = Processes(
+            folder, self.token, self._log_exit, outlive=store is not None, on_start=self._save
+        )
         self._service = Service(
             self,
             steering=self.steering,
@@ -151,7 +157,7 @@ class Control(Steering):
         )
 
     async def __aenter__(self) -> Self:
-        port = await self._service.listen(self._bind, self._port, self._socket)
+        port = await self._listen()
         host = self._bind
         if host in _EVERYWHERE:
             host = socket.gethostname()
@@ -159,9 +165,38 @@ class Control(Steering):
                 host = reachable_host(self._certificates, host)
         self.address = join_address(host, port)
         self._clock = asyncio.create_task(self._tick())
-        self.run.launch(self.now_s())
+        if self.store and self.store.state:
+            self._resume(self.store, self.store.state)
+        else:
+            self.run.launch(self.now_s())
         self._act()
+        if self.store:
+            self.store.write_address(self.address)
         return self
+
+    async def _listen(self) -> int:
+        """Listen; return the port: that of the former run control, if it is still free."""
+        former = self.store.former_port if self.store and not self._port else 0
+        if former:
+            with suppress(MeasureError):
+                return await self._service.listen(self._bind, former, self._socket)
+        return await self._service.listen(self._bind, self._port, self._socket)
+
+    def _resume(self, store: Store, former: StoredState) -> None:
+        """Continue the run of a former run control: units join again, and the last counters of
+        those that have ended are read. Raises MeasureError for the state of another run."""
+        try:
+            self.run.resume(self.now_s(), wire.record(former.snapshot))
+        except ValueError as error:
+            raise MeasureError(f"{store.folder}: {error}") from None
+        known = [ProcessRecord(row.units, row.pid, row.began) for row in former.processes]
+        running = {unit for each in known if self.processes.adopt(each) for unit in each.units}
+        ended = tuple(
+            unit.number for unit in self.run.units if unit.process and unit.number not in running
+        )
+        for unit in ended:
+            self._pages.watch(unit, 0)
+        self._log_exit(ended, "it ended while there was no run control")
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the run, immediately if it was cancelled; no process is left."""
@@ -309,6 +344,13 @@ class Control(Steering):
         run, unit, units = self.run, hello.unit, self.plan.rules.units
         if hello.version != installed_version():
             return Refusal.VERSION
+        if (
+            unit is not None
+            and unit < units
+            and hello.rejoin
+            and self._rejoins(unit, hello, orders)
+        ):
+            return unit, self._sessions
         if unit is None:
             unit = next((each for each in range(units) if run.is_free(each)), units)
         if unit >= units:
@@ -323,6 +365,21 @@ class Control(Steering):
             before.orders.put_nowait(None)
         self._act()
         return unit, self._sessions
+
+    def _rejoins(self, unit: int, hello: Hello, orders: Orders) -> bool:
+        """Admit a process that has kept its node, if this run control awaits it."""
+        assert hello.rejoin is not None
+        # Known before the call, which may give the unit an order.
+        former = self._peers.get(unit)
+        self._peers[unit] = _Peer(self._sessions + 1, orders, hello.host, hello.pid)
+        if self.run.rejoined(self.now_s(), unit, self._sessions + 1, wire.record(hello.rejoin)):
+            self._sessions += 1
+            self._act()
+            return True
+        del self._peers[unit]
+        if former:
+            self._peers[unit] = former
+        return False
 
     def report(
         self, unit: int, session: int, report: Heartbeat | Answer | Trace
@@ -394,7 +451,17 @@ class Control(Steering):
 
     # ---- outputs of the run control ----------------------------------------------------------
 
+    def _save(self) -> None:
+        """Store the state of the run, if it is to outlive this process."""
+        if not self.store:
+            return
+        before = self.store.failure
+        self.store.save(self.run, self.now_s(), self.began_ns, self.processes.records)
+        if self.store.failure and not before:
+            self.run.injected(self.now_s(), f"the state cannot be stored: {self.store.failure}")
+
     def _act(self) -> None:
+        self._save()
         outputs = self.run.take()
         if launched := [output.unit for output in outputs if isinstance(output, LaunchProcess)]:
             for task in self._launcher.tasks(launched, self.units_address):

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
 import grpc
 
 from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
+from daqloom.base.claims import share
 from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import greeting
 from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
@@ -29,6 +31,7 @@ from daqloom.control.protocol.messages import (
     Hello,
     MalformedError,
     Message,
+    Rejoin,
     Renew,
     Reset,
     Start,
@@ -36,6 +39,7 @@ from daqloom.control.protocol.messages import (
     read_order,
 )
 from daqloom.results.errors import MeasureError
+from daqloom.scenario.files import read_text
 
 OCCUPIED = "it has a process already"
 Row = TypeVar("Row")
@@ -43,6 +47,7 @@ CONNECTIONS_S = 1.0
 """Time between two reports of connections (s)."""
 MOST_SLOW = 32
 """Connections in such a report, the slowest ones."""
+LONGEST_ADDRESS = 300
 RETRY_S = 0.2
 """Pause between attempts to reach the run control (s)."""
 
@@ -68,6 +73,10 @@ class Unit:
     ) -> None:
         self.process = UnitProcess()
         self.heartbeat_s = 0.2
+        self.grace_s = 0.0
+        self.number: int | None = None
+        self._claim = -1
+        """Descriptor that holds the folder of the run's counters."""
         self.token = token
         self._make_node = make_node
         self.control = control
@@ -90,6 +99,8 @@ class Unit:
                 answer = process.on_drain(self._clock(), self._node)
             if isinstance(order, Configure):
                 self._configuration, self.heartbeat_s = order, order.heartbeat_s
+                self.grace_s, self.number = order.grace_s, order.unit
+                self._hold(order.counters)
                 self._make()
                 self._export(order)
             elif isinstance(order, Reset):
@@ -101,6 +112,24 @@ class Unit:
     def renew(self, order: Renew) -> None:
         """Renew the lease, after a report that the run control has received."""
         self.process.on_order(self._clock(), 0, wire.record(order), self._node)
+
+    @property
+    def keeps_node(self) -> bool:
+        """Whether the unit goes on without a run control for some time."""
+        return self._node is not None and self.grace_s > 0
+
+    def hello(self, number: int | None) -> list[Message]:
+        """Return the first reports over a new connection."""
+        state = self.process.rejoin()
+        rejoin = Rejoin(epoch=state.epoch, started=state.started, state=state.state)
+        hello = Hello(
+            unit=number,
+            host=socket.gethostname()[:200],
+            pid=os.getpid(),
+            version=installed_version(),
+            rejoin=rejoin if self.keeps_node else None,
+        )
+        return [hello, *(wire.message(record) for record in self.process.unconfirmed())]
 
     def reports(self, answer: UnitAnswer | None = None) -> list[Message]:
         """Return the reports to send now, from which the leases that they bring count: see
@@ -147,6 +176,12 @@ class Unit:
             self._exporter.close()
             self._exporter = None
 
+    def _hold(self, folder: str) -> None:
+        """Hold the folder of counters, if it is on this machine, until the end of the process."""
+        if folder and self._claim < 0:
+            with suppress(OSError):
+                self._claim = share(Path(folder))
+
     def _make(self) -> None:
         if self._configuration is None:
             raise ValueError("it has not been configured")
@@ -179,32 +214,45 @@ def serve(
     number: int | None = None,
     certificates: Certificates | None = None,
     patience_s: float = 10.0,
+    address_file: Path | None = None,
     stays: bool = False,
 ) -> None:
     """Serve the run control at `control` (host:port) until it orders to exit, or, if `stays`, also
-    the run controls that follow it. Ends by itself when none can be reached for `patience_s`.
-    Raises MeasureError where the run control refuses this unit or does not answer."""
+    the run controls that follow it. Ends by itself when none can be reached for `patience_s`, and
+    the grace of the run before. A new run control is found at the same address or at that in
+    `address_file`. Raises MeasureError where the run control refuses this unit or does not
+    answer."""
     unit = Unit(token, make_node, control)
     answered_s, joined = time.monotonic(), False
     with closing(unit):
         while True:
-            try:
-                with channel(control, certificates, patience_s) as connection:
-                    end = _session(connection, unit, number, patience_s)
-            finally:
-                unit.shut()
+            unit.control = control = _address(address_file, control)
+            with channel(control, certificates, patience_s) as connection:
+                end = _session(connection, unit, number, patience_s)
             if end.over and not stays:
                 return
+            if end.over or not unit.keeps_node:
+                unit.shut()
+            elif number is None:
+                number = unit.number
             if end.refusal and not (joined and end.refusal == OCCUPIED):
                 raise MeasureError(f"the run control at {control} refuses this unit: {end.refusal}")
             if end.joined:
                 answered_s, joined = time.monotonic(), True
-            if time.monotonic() - answered_s > patience_s:
+            if time.monotonic() - answered_s > patience_s + unit.grace_s:
                 raise MeasureError(
                     f"the run control at {control} has not answered for {patience_s:g} s; the "
                     f"unit ends; {_advice(certificates)}"
                 )
             time.sleep(RETRY_S)
+
+
+def _address(file: Path | None, known: str) -> str:
+    """Return the address of the run control now, the `known` one without a file."""
+    if file is not None:
+        with suppress(OSError, ValueError):
+            return read_text(file, LONGEST_ADDRESS).strip() or known
+    return known
 
 
 def _advice(certificates: Certificates | None) -> str:
@@ -244,6 +292,10 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
         admission = greeting(connection, unit.control, JOIN, unit.token, patience_s)
     except grpc.RpcError as error:
         return _End(refusal=_refusal(error))
+    except MeasureError:  # another program has the port of the run control that has ended
+        if unit.keeps_node:
+            return _End()
+        raise
     call = connection.stream_stream(JOIN)(_reports(unit, number, answers), metadata=admission)
     end = _End()
     orders: queue.SimpleQueue[AnyOrder | None] = queue.SimpleQueue()
@@ -299,9 +351,7 @@ def _reports(
     unit: Unit, number: int | None, answers: queue.SimpleQueue[UnitAnswer | Trace | None]
 ) -> Iterator[bytes]:
     """Yield a hello, answers as they come, and a heartbeat whenever none came for that long."""
-    yield Hello(
-        unit=number, host=socket.gethostname()[:200], pid=os.getpid(), version=installed_version()
-    ).encode()
+    yield from (report.encode() for report in unit.hello(number))
     shown_s = time.monotonic()
     while True:
         answer = None

@@ -29,6 +29,7 @@ def run_unit(
     parent: int | None = None,
     while_input: bool = False,
     patience_s: float = 10.0,
+    address_file: Path | None = None,
     stays: bool = False,
 ) -> None:
     """Serve the run control at `control` until it orders to exit. Raises MeasureError. `parent`: a
@@ -46,6 +47,7 @@ def run_unit(
         number=unit if unit is not None else rank(os.environ),
         certificates=read_certificates(certificates, "unit") if certificates else None,
         patience_s=patience_s,
+        address_file=address_file,
         stays=stays,
     )
 

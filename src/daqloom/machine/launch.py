@@ -38,15 +38,19 @@ class Launcher(Protocol):
 
 @dataclass(frozen=True)
 class Local:
-    """Launcher of units as children of this process, which end with it."""
+    """Launcher of units as children of this process, which end with it; with `address_file`, which
+    has the address of their run control, they outlive it."""
 
     command: Sequence[str] = COMMAND
     options: Sequence[str] = ()
+    address_file: str = ""
 
     def tasks(self, units: Sequence[int], control: str) -> list[Task]:
         """Return the tasks that start units, as `Launcher` describes."""
-        parent = ("--parent", str(os.getpid()))
-        return [Task((unit,), (*_unit(self, control, unit), *parent)) for unit in units]
+        lifeline = ("--parent", str(os.getpid()))
+        if self.address_file:
+            lifeline = ("--address-file", self.address_file)
+        return [Task((unit,), (*_unit(self, control, unit), *lifeline)) for unit in units]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return `command` unchanged, because the unit runs on this machine."""

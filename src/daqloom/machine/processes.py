@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from daqloom.machine.foreign import Foreign, began_of
 from daqloom.machine.launch import Task
 
 MOST_SHOWN_BYTES = 4096
@@ -15,15 +17,34 @@ _CPUCLOCK_SCHED = 2
 """Kind of clock, as clock_getcpuclockid(3) encodes it in a clock ID."""
 
 
+@dataclass(frozen=True)
+class ProcessRecord:
+    """Local process that runs units, as another run control finds it again."""
+
+    units: tuple[int, ...]
+    pid: int
+    began: int
+    """See `began_of`."""
+
+
 class Processes:
-    """Runner of tasks, with logs in `folder`; calls `on_exit(units, how)` when a task ends."""
+    """Runner of tasks, with logs in `folder`; calls `on_exit(units, how)` when a task ends, and
+    `on_start` when one has begun. With `outlive`, tasks go on when this process is killed."""
 
     def __init__(
-        self, folder: Path, token: bytes, on_exit: Callable[[tuple[int, ...], str], None]
+        self,
+        folder: Path,
+        token: bytes,
+        on_exit: Callable[[tuple[int, ...], str], None],
+        *,
+        outlive: bool = False,
+        on_start: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._token, self._on_exit = folder, token, on_exit
+        self._outlive, self._on_start = outlive, on_start
         self._ending = False
-        self._running: dict[asyncio.subprocess.Process, tuple[int, ...]] = {}
+        self._running: dict[asyncio.subprocess.Process | Foreign, tuple[int, ...]] = {}
+        self._records: dict[asyncio.subprocess.Process | Foreign, ProcessRecord] = {}
         self._watchers: set[asyncio.Task[None]] = set()
 
     def start(self, task: Task) -> None:
@@ -31,6 +52,23 @@ class Processes:
         watcher = asyncio.get_running_loop().create_task(self._run(task))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
+
+    @property
+    def records(self) -> Sequence[ProcessRecord]:
+        """The running processes."""
+        return list(self._records.values())
+
+    def adopt(self, known: ProcessRecord) -> bool:
+        """Take over a process of an earlier run control; return False if it has ended."""
+        try:
+            process = Foreign(known.pid, known.began)
+        except ProcessLookupError:
+            return False
+        self._running[process], self._records[process] = known.units, known
+        watcher = asyncio.get_running_loop().create_task(self._watch(process))
+        self._watchers.add(watcher)
+        watcher.add_done_callback(self._watchers.discard)
+        return True
 
     def stands_for_several(self, unit: int) -> bool:
         """Return whether one local process, such as srun, runs this unit together with others."""
@@ -74,31 +112,47 @@ class Processes:
 
     async def _run(self, task: Task) -> None:
         first = task.units[0]
+        there, here = os.pipe2(os.O_CLOEXEC)
+        # The process holds both ends of its input, if that has to outlast this process.
+        kept = (here,) if self._outlive and task.input_stays_open else ()
         try:
             with self.log(first).open("ab") as output:
                 process = await asyncio.create_subprocess_exec(
                     *task.command,
-                    stdin=asyncio.subprocess.PIPE,
+                    stdin=there,
                     stdout=output,
                     stderr=output,
+                    pass_fds=kept,
                     start_new_session=True,  # Ctrl-C is for the run control, which ends units
                 )
         except OSError as error:
+            os.close(here)
             self._on_exit(task.units, f"{task.command[0]}: {(error.strerror or '').lower()}")
             return
+        finally:
+            os.close(there)
         self._running[process] = task.units
+        self._records[process] = ProcessRecord(task.units, process.pid, began_of(process.pid))
         if self._ending:
             _signal(process, signal.SIGKILL)
-        assert process.stdin is not None
-        with suppress(OSError):
-            process.stdin.write(self._token.hex().encode() + b"\n")
-            await process.stdin.drain()
-            if not task.input_stays_open:
-                process.stdin.close()
+        self._on_start()
+        try:
+            with suppress(OSError):
+                os.write(here, self._token.hex().encode() + b"\n")  # fits into an empty pipe
+            if kept or not task.input_stays_open:
+                os.close(here)
+                here = -1
+            await self._watch(process)
+        finally:
+            if here >= 0:
+                os.close(here)
+
+    async def _watch(self, process: asyncio.subprocess.Process | Foreign) -> None:
         code = await process.wait()
-        process.stdin.close()
-        del self._running[process]
-        self._on_exit(task.units, _how(code))
+        units = self._running.pop(process)
+        del self._records[process]
+        how = "it was started by an earlier run control" if isinstance(process, Foreign) else ""
+        self._on_exit(units, how or _how(code))
 
 
 def log_file(folder: Path, unit: int) -> Path:
@@ -113,7 +167,7 @@ def cpu_time_s(process: int) -> float | None:
     return None
 
 
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+def _signal(process: asyncio.subprocess.Process | Foreign, number: signal.Signals) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)  # it leads a session of its own

@@ -204,6 +204,8 @@ def _config(scenario: Scenario, order: Configure, token: bytes) -> _engine.LiveC
         domain="",  # that of the address, unless a device is given
         trace_stages=order.trace_stages,
         trace_arrivals=order.trace_arrivals,
+        counters_folder=order.counters if os.path.isdir(order.counters) else "",
+        control_grace_s=order.grace_s,
     )
 
 

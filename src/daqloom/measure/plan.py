@@ -10,6 +10,7 @@ from pathlib import Path
 from daqloom.configuration.rules import run_plan
 from daqloom.control.calls.connection import read_certificates
 from daqloom.control.control import Control
+from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
 from daqloom.control.record.record import About, Record
@@ -85,10 +86,19 @@ def measurement_plan(
     )
 
 
-def plan_of(scenario: Scenario, *, launches: bool = True, **traces: int) -> Plan:
+def plan_of(
+    scenario: Scenario,
+    *,
+    launches: bool = True,
+    store: Store | None = None,
+    outlives: bool = False,
+    counters: str = "",
+    **traces: int,
+) -> Plan:
     """Return the run control's plan; `launches`: whether it starts the units, unless the scenario
-    has them started by hand; `traces`: see `Setup`. Raises ScenarioError for a configuration that
-    units would refuse."""
+    has them started by hand; `traces`: see `Setup`. With a `store`, or with `outlives`, the run does
+    not end with its run control, and `counters` is the folder of the counters of its units. Raises
+    ScenarioError for a configuration that units would refuse."""
     check_live(scenario)
     measure = scenario.measure
     where = places(scenario)
@@ -100,25 +110,32 @@ def plan_of(scenario: Scenario, *, launches: bool = True, **traces: int) -> Plan
         launches=launches and measure.launch != "by-hand",
         slots=slots_of_run(scenario, where),
         takes_turns=scenario.protocol.has_phases,
+        control_grace_s=measure.control_grace if store or outlives else 0.0,
     )
     document = scenario.model_dump(mode="json", exclude_unset=True)
     return Plan(
-        run=secrets.token_hex(4),
+        run=store.about.run if store else new_run_name(),
         rules=rules,
         packing=scenario.packing,
         scenario=document,
+        counters=counters,
         **traces,
     )
 
 
-def launcher_of(scenario: Scenario) -> Launcher:
-    """Return the launcher that `measure.launch` selects. Raises ScenarioError for a host in
-    `hosts.units` that is not among `measure.hosts`."""
+def new_run_name() -> str:
+    """Return a name for a run, part of the names of its files and shared memory."""
+    return secrets.token_hex(4)
+
+
+def launcher_of(scenario: Scenario, address_file: str = "") -> Launcher:
+    """Return the launcher that `measure.launch` selects; `address_file`: see `Local`. Raises
+    ScenarioError for a host in `hosts.units` that is not among `measure.hosts`."""
     measure = scenario.measure
     options = ("--certificates", measure.certificates) if measure.certificates else ()
     match measure.launch:
         case "local":
-            return Local(options=options)
+            return Local(options=options, address_file=address_file)
         case "ssh":
             return Ssh(_ssh_hosts(scenario), options=options)
         case "slurm":
@@ -159,15 +176,19 @@ def control_of(
     steering: SteeringOptions | None = None,
     port: int | None = None,
     token: bytes = b"",
+    store: Store | None = None,
+    counters: str = "",
 ) -> Control:
     """Return the run control of a scenario, a context that is not yet entered. `launcher`: its own
     units have the given `token`, and find it at `port`. `record`: folder of the run, for the record
-    of the command `method`. Raises ScenarioError, MeasureError for limits of this machine, and
-    OutputError if the folder cannot be written."""
+    of the command `method`; `store`, `counters`: see `plan_of`. Raises ScenarioError, MeasureError
+    for limits of this machine, and OutputError if the folder cannot be written."""
     measure = scenario.measure
     plan = plan_of(
         scenario,
         launches=not isinstance(launcher, ByHand),
+        store=store,
+        counters=counters,
         trace_stages=trace_stages,
         trace_arrivals=trace_arrivals,
     )
@@ -187,7 +208,7 @@ def control_of(
     )
     return Control(
         plan,
-        launcher or launcher_of(scenario),
+        launcher or launcher_of(scenario, str(store.address_file) if store else ""),
         folder=folder,
         name=scenario.name,
         bind=measure.bind,
@@ -197,9 +218,10 @@ def control_of(
         certificates=read_certificates(Path(own), "control") if own else None,
         on_event=on_event,
         on_count=on_count,
-        record=Record(record, about) if record else None,
+        record=Record(record, about, store.age_s if store else 0.0) if record else None,
         sink=measure.sink,
         steering=steering,
+        store=store,
     )
 
 

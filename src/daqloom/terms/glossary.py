@@ -89,6 +89,11 @@ regroup |
 lease |
     The number of MEPs that a unit may grant, and the deadline, until the run control renews
     both.
+grace |
+    The time for which units go on building without a run control (`measure.control_grace`).
+beat |
+    A number that the run control counts up and units pass on to each other: who knows only older
+    ones than others is cut off.
 incomplete event |
     An event that was delivered without the fragments of lost units.
 laboratory |

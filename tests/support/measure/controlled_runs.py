@@ -8,6 +8,7 @@ from pathlib import Path
 
 from daqloom._engine import RunPlan
 from daqloom.control.control import Control
+from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.steering import SteeringOptions
@@ -51,6 +52,16 @@ async def started(folder: Path, launcher: Launcher | None = None, units: int = 3
         control.want(Goal.RUNNING)
         await running(control, set(range(units)))
         yield control
+
+
+@contextlib.asynccontextmanager
+async def stored(folder: Path):
+    """A run in a folder that outlives its run control, continued if there is one."""
+    store = Store.find(folder) or Store.new(folder, "fake", "test", {})
+    launcher = Local(FAKE, address_file=str(store.address_file))
+    rules = plan(folder, control_grace_s=60.0)
+    async with asyncio.timeout(HUNG_S), Control(rules, launcher, folder=folder, store=store) as it:
+        yield it
 
 
 async def running(control: Control, members: set[int]) -> None:

@@ -83,7 +83,7 @@ class FakeNode:
             }
         )
 
-    def lease(self, mep_end: int, until_s: float) -> None:
+    def lease(self, mep_end: int, until_s: float, beat: int) -> None:
         """Ignore the lease."""
 
     def take_stages(self) -> list[tuple[int, int, int, int, ShiftStage]]:
@@ -126,6 +126,7 @@ def main() -> None:
     options.add_argument("--parent", type=int)
     options.add_argument("--certificates", type=Path)
     options.add_argument("--while-input", action="store_true")
+    options.add_argument("--address-file", type=Path)
     options.add_argument("--patience", dest="patience_s", type=float, default=10.0)
     try:
         run_unit(make_node=make, **vars(options.parse_args()))

@@ -99,7 +99,7 @@ class VirtualNode:
     def drain(self, wait_until_s: float, until_s: float) -> int:
         return self.next_mep()
 
-    def lease(self, mep_end: int, until_s: float) -> None:
+    def lease(self, mep_end: int, until_s: float, beat: int) -> None:
         if self.building:
             self.building.advance()
         self.mep_end, self.until_s = mep_end, until_s

@@ -44,7 +44,8 @@ class Loop {
 
   private:
     void keep_lease(base::Time here) {
-        const std::uint64_t end = lease_.mep_end(here);
+        const base::Time until = epoch_.keep_contact(here, lease_.until(), lease_.beat());
+        const std::uint64_t end = lease_.mep_end(here, until);
         if (end == leased_to_) {
             return;
         }

@@ -53,6 +53,9 @@ class Epoch : public TransportEvents {
     [[nodiscard]] virtual std::span<const UnitIndex> suspects() const = 0;
     /// Permits answers to MEPs of the run before this number, until the next call.
     virtual void on_lease(std::uint64_t mep_end) = 0;
+    /// Passes the run control's last beat on to another unit, if it is time to. Returns the end of
+    /// the lease that the run control has granted `until` some time.
+    virtual base::Time keep_contact(base::Time now, base::Time until, std::uint64_t beat) = 0;
     /// The thread has slept for this time.
     virtual void on_slept(base::Time duration) = 0;
     /// Begins the end of the epoch; lost units are not waited for. Called again when more are lost.

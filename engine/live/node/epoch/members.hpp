@@ -31,6 +31,16 @@ struct Members {
         const auto here = readout_of[unit];
         return here == protocol::ReadoutIndex::none() ? here : readout_in_run[here];
     }
+    /// The members in ascending order.
+    [[nodiscard]] std::vector<UnitIndex> all() const {
+        std::vector<UnitIndex> found;
+        for (const UnitIndex unit : readout_of.indices()) {
+            if (readout_of[unit] != protocol::ReadoutIndex::none() || builds(unit)) {
+                found.push_back(unit);
+            }
+        }
+        return found;
+    }
     [[nodiscard]] bool builds(UnitIndex unit) const {
         return builder_of[unit] != protocol::BuilderIndex::none();
     }

@@ -15,6 +15,8 @@ UnitEpoch::UnitEpoch(const EpochParts& parts, Members members, std::uint32_t str
       counters_(*parts.counters),
       send_queue_(*parts.transport),
       streams_(streams),
+      beats_({config().heartbeat, config().fault_timeout, config().control_grace}, config().self,
+             members_.all(), now()),
       processing_(parts.config->seed,
                   fmt::format("processing of {}, {}", parts.config->self.value(), parts.epoch)),
       refused_messages_before_(counters_.refused_messages),
@@ -34,6 +36,16 @@ void UnitEpoch::on_slept(Time duration) {
     counters_.waiting_for_consumer_ps.add(waits_for_consumer() ? duration : Time::zero());
     counters_.waits.set(waits_for_its_own() ? 1 : 0);
     counters_.answered_to(next_mep());
+}
+
+Time UnitEpoch::keep_contact(Time now, Time until, std::uint64_t beat) {
+    beats_.renewed(now, beat);
+    if (const UnitIndex to = beats_.due(now); to != UnitIndex::none()) {
+        protocol::UnitMessage message{.kind = protocol::UnitMessage::Kind::beat, .values = {}};
+        message.number = beats_.newest();
+        send_queue_.send(to, message);
+    }
+    return beats_.end_of(now, until);
 }
 
 void UnitEpoch::on_unreachable(UnitIndex unit) {

@@ -22,6 +22,7 @@
 #include "live/node/epoch/send_queue.hpp"
 #include "protocol/data/immediate.hpp"
 #include "protocol/data/mep.hpp"
+#include "protocol/run/control_beats.hpp"
 #include "protocol/units/unit_message.hpp"
 
 namespace daqloom::live {
@@ -29,6 +30,7 @@ namespace daqloom::live {
 class UnitEpoch : public Epoch {
   public:
     void on_slept(base::Time duration) override;
+    base::Time keep_contact(base::Time now, base::Time until, std::uint64_t beat) override;
     [[nodiscard]] bool is_consumed() const override {
         return !mep_output_ || mep_output_->is_empty();
     }
@@ -60,6 +62,10 @@ class UnitEpoch : public Epoch {
         const auto message = protocol::decode_message(
             bytes,
             std::span(values_).first(std::max<std::size_t>(streams_, protocol::ready_values)));
+        if (message && message->kind == protocol::UnitMessage::Kind::beat) {
+            beats_.on_beat(now(), message->number);
+            return;
+        }
         if (!message || !members_.readout_of.contains(from) ||
             !unit.on_message(members_.readout_of[from], members_.builder_of[from], *message, now(),
                              world)) {
@@ -163,6 +169,7 @@ class UnitEpoch : public Epoch {
     base::Ring<base::Time> processed_at_;  ///< of MEPs that the consumer has not acknowledged
     std::multimap<base::Time, std::uint64_t> in_process_;  ///< acknowledged MEPs, by their end
     std::vector<UnitIndex> unreachable_;
+    protocol::ControlBeats beats_;
 
     // ---- refused: in earlier epochs, and in this one before reaching the protocol's units
     std::uint64_t refused_messages_before_;

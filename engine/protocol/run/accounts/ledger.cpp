@@ -75,7 +75,10 @@ void Ledger::begin(std::uint64_t first_mep, const std::vector<UnitIndex>& builde
         }
     }
     std::erase_if(epochs_, [](const Epoch& epoch) { return epoch.is_closed(); });
-    epochs_.push_back({first_mep, takes_turns_, builders, std::move(before)});
+    epochs_.push_back({.first = first_mep,
+                       .takes_turns = takes_turns_,
+                       .builders = builders,
+                       .before = std::move(before)});
 }
 
 Balance Ledger::balance(std::uint64_t next_mep, const Totals& totals) const {

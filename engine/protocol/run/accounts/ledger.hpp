@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/fields.hpp"
@@ -44,6 +45,20 @@ struct Balance {
     friend bool operator==(const Balance&, const Balance&) = default;
 };
 
+/// Accounts of one epoch.
+struct LedgerEpoch {
+    using ByUnit = std::map<UnitIndex, MepCounts>;
+
+    DAQLOOM_FIELDS(LedgerEpoch, (std::uint64_t, first, "First MEP."),
+                   (bool, takes_turns, "Whether builder units take the MEPs in turn.", true),
+                   (std::vector<UnitIndex>, builders, "Builder units in the order of their turns."),
+                   (ByUnit, before, "Counts of the builder units before the epoch."),
+                   (std::optional<std::uint64_t>, end, "First MEP of the next epoch, if any."),
+                   (ByUnit, counted, "Counts of units that report no more in this epoch."))
+
+    [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
+};
+
 /// Keeps the accounts of a run.
 class Ledger {
   public:
@@ -67,19 +82,17 @@ class Ledger {
     /// The balance of all epochs except the current one.
     [[nodiscard]] Balance ended(const Totals& totals) const;
 
+    // ---- state, for a snapshot of the run
+    [[nodiscard]] const std::vector<LedgerEpoch>& epochs() const { return epochs_; }
+    [[nodiscard]] const Balance& closed() const { return closed_; }
+    void resume(std::vector<LedgerEpoch> epochs, const Balance& closed) {
+        epochs_ = std::move(epochs);
+        closed_ = closed;
+    }
+
   private:
-    using ByUnit = std::map<UnitIndex, MepCounts>;
-
-    struct Epoch {
-        std::uint64_t first = 0;
-        bool takes_turns = true;
-        std::vector<UnitIndex> builders;
-        ByUnit before;
-        std::optional<std::uint64_t> end = std::nullopt;
-        ByUnit counted = {};  ///< counts of units that report no more in this epoch
-
-        [[nodiscard]] bool is_closed() const { return counted.size() == before.size(); }
-    };
+    using Epoch = LedgerEpoch;
+    using ByUnit = LedgerEpoch::ByUnit;
 
     [[nodiscard]] static Balance balance_until_now(const Epoch& epoch, std::uint64_t next_mep,
                                                    const Totals& totals);

@@ -31,6 +31,7 @@ namespace counter_names {
 
 inline constexpr const char* beats = "beats";
 inline constexpr const char* elapsed_s = "elapsed_s";
+inline constexpr const char* made_s = "made_s";
 inline constexpr const char* next_mep = "next_mep";
 inline constexpr const char* steps = "steps";
 inline constexpr const char* streams_broken = "streams_broken";

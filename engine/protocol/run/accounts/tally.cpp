@@ -38,19 +38,21 @@ void add(Value& sum, const Value& more) {
 }  // namespace
 
 void Tally::read(const NamedCounters& counters) {
-    if (counters.by_name.contains(counter_names::elapsed_s)) {
-        if (begins_anew(counters)) {
-            last_.by_name.clear();
-        }
-        read_s_ = counters.number(counter_names::elapsed_s);
+    const bool has_age = counters.by_name.contains(counter_names::elapsed_s);
+    const double made_s = counters.number(counter_names::made_s);
+    if ((has_age || made_s != 0) && begins_anew(counters)) {
+        state_.last.by_name.clear();
+        state_.read_s = 0;
     }
+    state_.read_s = has_age ? counters.number(counter_names::elapsed_s) : state_.read_s;
+    state_.made_s = made_s != 0 ? made_s : state_.made_s;
     for (const auto& [name, value] : counters.by_name) {
         if (gauges_.contains(name)) {
-            totals_.by_name[name] = value;
+            state_.totals.by_name[name] = value;
             continue;
         }
-        Value& last = last_.by_name[name];  // at first 0
-        add(totals_.by_name[name], since(value, last));
+        Value& last = state_.last.by_name[name];  // at first 0
+        add(state_.totals.by_name[name], since(value, last));
         last = value;
     }
 }

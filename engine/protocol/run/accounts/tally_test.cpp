@@ -31,6 +31,27 @@ TEST(Tally, AReadingOfAnotherProcessIsKnownByItsShorterLife) {
     EXPECT_EQ(tally.totals().count("phases"), 8);
 }
 
+/// Counter pages have no age, but all readings have the time at which their node was made.
+TEST(Tally, AReadingOfAnotherNodeIsKnownByTheTimeItWasMade) {
+    Tally tally({"made_s"});
+    tally.read({{{"made_s", 8.5}, {"elapsed_s", 5.0}, {"meps_built", 10}}});
+    EXPECT_FALSE(tally.begins_anew({{{"made_s", 8.5}, {"elapsed_s", 4.0}}}));
+    EXPECT_TRUE(tally.begins_anew({{{"made_s", 9.5}, {"elapsed_s", 7.0}}}));
+    tally.read({{{"made_s", 9.5}, {"meps_built", 12}}});
+    EXPECT_EQ(tally.totals().count("meps_built"), 22);
+    tally.read({{{"made_s", 9.5}, {"meps_built", 12}}});
+    EXPECT_EQ(tally.totals().count("meps_built"), 22) << "a page may be read twice";
+}
+
+TEST(Tally, ContinuesFromItsState) {
+    Tally tally;
+    tally.read({{{"elapsed_s", 5.0}, {"meps_built", 10}}});
+    Tally other;
+    other.resume(tally.snapshot());
+    other.read({{{"elapsed_s", 6.0}, {"meps_built", 13}}});
+    EXPECT_EQ(other.totals().count("meps_built"), 13);
+}
+
 TEST(Tally, OfAGaugeTheLastReadingCounts) {
     Tally tally({"next_mep"});
     for (const std::int64_t value : {100, 300, 200}) {

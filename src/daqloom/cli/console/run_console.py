@@ -12,20 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
-from daqloom.cli.console.recording import run_record
+from daqloom.base.output import OutputError
+from daqloom.base.words import reason_of
+from daqloom.cli.console.recording import print_summary, run_record
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
 from daqloom.control.control import Control
+from daqloom.control.counters.pages import pages_folder
 from daqloom.control.counters.warnings import lost_events, unfinished_files
 from daqloom.control.hooks.document import load_hooks
+from daqloom.control.persistence.store import Store, interrupted_run
+from daqloom.control.persistence.supervise import SUPERVISED, supervise
 from daqloom.control.protocol.states import Phase
-from daqloom.control.record.folders import runs_root
+from daqloom.control.record.folders import (
+    locked_run_folder,
+    new_run_folder,
+    run_folders,
+    runs_root,
+)
 from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
 from daqloom.control.run_numbers import RunNumbers
 from daqloom.control.status import Request
 from daqloom.control.steering import SteeringOptions
 from daqloom.measure.new_setup import new_setup
-from daqloom.measure.plan import control_of
+from daqloom.measure.plan import control_of, new_run_name
 from daqloom.measure.signals import stopped_by_signals
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
@@ -42,21 +52,36 @@ REFRESH_S = 0.5
 LONGEST_LINE = 100
 LOG_WIDTH = 120
 """Line width (characters) without a terminal."""
+COMMAND = (sys.executable, "-m", "daqloom", "control", "up")
+"""Command that continues a run."""
 COMMANDS = "configure [KEY=VALUE], start, stop, reset N, include N, exclude N, status, exit"
 RUN_NUMBERS = "run-number"
 """File of run numbers in the folder of runs."""
 
 
 def keep_up(
-    scenario: Scenario,
+    scenario: Scenario | None,
     *,
     log_dir: Path | None = None,
     start: bool = False,
+    folder: Path | None = None,
+    resume: bool = False,
     hooks: Path | None = None,
     run_numbers: Path | None = None,
 ) -> None:
-    """Run units until `exit`, Ctrl-C or SIGTERM. `hooks`: file of hooks; `run_numbers`: file with
-    the last run number, by default in the folder of runs. Raises ScenarioError, MeasureError."""
+    """Run units until `exit`, Ctrl-C or SIGTERM. If `folder` has a run whose run control has ended
+    before it, or with `resume` a run of the scenario has, continue that run. `hooks`: file of
+    hooks; `run_numbers`: file with the last run number, by default in the folder of runs. Raises
+    ScenarioError, MeasureError, OutputError."""
+    if resume and scenario and folder is None:
+        folder = interrupted_run(run_folders(), scenario.name)
+    former = Store.find(folder) if folder else None
+    if former:
+        scenario = Scenario.model_validate(former.about.scenario)
+    if scenario is None:
+        raise ScenarioError(
+            f"{folder} has no run without a run control; give a scenario to begin one"
+        )
     if scenario.faults.injected or scenario.measure.is_apart:
         raise ScenarioError(
             "faults.injected, measure.namespaces and measure.lab are for `daqloom measure`, which "
@@ -68,8 +93,44 @@ def keep_up(
         numbers=RunNumbers(run_numbers or runs_root() / RUN_NUMBERS),
         replan=new_setup,
     )
-    with run_record(scenario.name) as record, run_folder(log_dir) as folder:
-        asyncio.run(_keep_up(scenario, folder, start, record, steering))
+    if scenario.measure.control_grace == 0:
+        with run_record(scenario.name) as record, run_folder(log_dir) as logs:
+            asyncio.run(_keep_up(scenario, logs, start, record, steering))
+        return
+    folder = _made_folder(folder, scenario.name)
+    with locked_run_folder(folder):
+        store = former or Store.new(
+            folder,
+            scenario.name,
+            new_run_name(),
+            scenario.model_dump(mode="json", exclude_unset=True),
+        )
+    if scenario.measure.supervise and SUPERVISED not in os.environ:
+        options = ["--start"] if start else []
+        options += ["--log-dir", str(log_dir)] if log_dir else []
+        options += ["--hooks", str(hooks)] if hooks else []
+        options += ["--run-numbers", str(run_numbers)] if run_numbers else []
+        sys.exit(supervise([*COMMAND, "--folder", str(folder), *options]))
+    with locked_run_folder(folder), pages_folder(store.about.run) as counters:
+        print(f"daqloom: the run is in {folder}", file=sys.stderr)
+        logs = log_dir or folder
+        logs.mkdir(parents=True, exist_ok=True)
+        try:
+            asyncio.run(_keep_up(scenario, logs, start, folder, steering, store, str(counters)))
+        finally:
+            print_summary(folder)
+
+
+def _made_folder(folder: Path | None, name: str) -> Path:
+    """Return the folder of a run, made if necessary. Raises OutputError."""
+    if folder is None:
+        return new_run_folder(name)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        reason = reason_of(error)
+        raise OutputError(f"cannot make {folder}: {reason}; give another folder") from None
+    return folder.absolute()
 
 
 async def _keep_up(
@@ -78,6 +139,8 @@ async def _keep_up(
     start: bool,
     record: Path | None,
     steering: SteeringOptions,
+    store: Store | None = None,
+    counters: str = "",
 ) -> None:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     reply: list[str] = []
@@ -86,7 +149,15 @@ async def _keep_up(
         if not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
-    control = control_of(scenario, folder, on_event=on_event, record=record, steering=steering)
+    control = control_of(
+        scenario,
+        folder,
+        on_event=on_event,
+        record=record,
+        steering=steering,
+        store=store,
+        counters=counters,
+    )
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
             token = stack.enter_context(control.publish())
@@ -96,7 +167,7 @@ async def _keep_up(
                 if scenario.measure.certificates:
                     command += f" --certificates {scenario.measure.certificates}"
                 print(f"daqloom: start {control.run.plan.units} units: {command}", file=sys.stderr)
-            if start:
+            if start and not (store and store.state):
                 control.obey(Request(command="start"))
 
             def obey(line: str) -> None:

@@ -37,6 +37,7 @@ Text = Annotated[str, Field(max_length=1000), AfterValidator(printable)]
 Address = Annotated[bytes, Field(max_length=1024)]
 """Address of a unit's transport; base64 in JSON."""
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
+Grace = Annotated[float, Field(ge=0, le=1e6, strict=False)]
 OptionalUnit = Annotated[int, Field(ge=-1, lt=MOST_UNITS)]
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
@@ -75,6 +76,16 @@ class Hello(Message):
     host: Text
     pid: Count
     version: Text
+    rejoin: "Rejoin | None" = None
+    """State of a process that has kept its node."""
+
+
+class Rejoin(Message):
+    """State of a process that has kept its node and joins again."""
+
+    epoch: Epoch
+    started: Epoch
+    state: State
 
 
 class Pulse(Message):
@@ -189,6 +200,9 @@ class Setup(Message):
     """The scenario as JSON."""
     trace_stages: Annotated[int, Field(ge=0, le=MOST_STAGES)] = 0
     """Last stages that each unit keeps for a timeline."""
+    counters: Annotated[str, Field(max_length=400)] = ""
+    """Folder for the counters of units on the machine of the run control; empty: none, so that they
+    are unnamed memory."""
     trace_arrivals: Annotated[int, Field(ge=0, le=MOST_ARRIVALS)] = 0
     """First arrivals of events that the unit with the event manager keeps for a trace."""
 
@@ -201,6 +215,7 @@ class Configure(Order, Setup):
     units: Annotated[int, Field(ge=1, le=MOST_UNITS)]
     heartbeat_s: Timeout
     lease_s: Timeout = 1.0
+    grace_s: Grace = 0.0
 
 
 class Prepare(Order):
@@ -241,6 +256,7 @@ class Renew(Message):
     epoch: Epoch
     mep_end: Count
     last_report: Count
+    beat: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
 
 
 class Halt(Order):

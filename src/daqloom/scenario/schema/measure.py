@@ -160,6 +160,12 @@ class Measure(Part):
     fault_timeout: PositiveDuration = Field(default=1.0, le=600)
     """Time for which a unit may be silent, stuck or unreachable before the others continue without
     it; at least three heartbeats (s)."""
+    control_grace: Duration = Field(default=60.0, le=86_400)
+    """With `daqloom control`: time for which units go on building if the run control has ended and
+    none of them reaches it; "0 s": they end with the run control (s)."""
+    supervise: bool = False
+    """With `daqloom control`: whether the command starts the run control again if a signal or a
+    failure of the program has ended it."""
     incomplete: Literal["deliver", "drop"] = "deliver"
     """Treatment of events that lack fragments of a lost unit: delivered with a mask of the missing
     fragments, or dropped; both are counted."""

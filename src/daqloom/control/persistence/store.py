@@ -1,0 +1,221 @@
+"""Files of a run in its folder, which only its user can read.
+
+    run.json    what does not change: scenario, name, secret of units
+    state.json  the last state of the run control and its processes
+    reserved    MEPs before this number may be leased since the last state
+    address     address of the run control, for units of this machine
+
+A state is on the disk before anything is sent that follows from it."""
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from daqloom._engine import RunControl
+from daqloom.base.output import OutputError, written_whole
+from daqloom.base.version import installed_version
+from daqloom.base.words import reason_of
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.messages import MOST_UNITS, Count, Message, Text, UnitNumber
+from daqloom.control.protocol.snapshot import RunSnapshot
+from daqloom.control.protocol.states import Phase
+from daqloom.control.record.folders import has_control
+from daqloom.machine.addresses import split_address
+from daqloom.machine.processes import ProcessRecord
+from daqloom.results.errors import MeasureError
+from daqloom.scenario.files import open_regular, read_text
+
+RUN, STATE, RESERVED, ADDRESS = "run.json", "state.json", "reserved", "address"
+TOKEN_BYTES = 16
+LONGEST_ADDRESS = 300
+LARGEST_FILE_BYTES = 256 << 20
+FRESH_S = 10.0
+"""Age of the stored counters at which the state is stored again (s)."""
+_T = TypeVar("_T", bound=BaseModel)
+
+
+class ProcessRow(Message):
+    """Local process that runs units."""
+
+    units: Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
+    pid: Annotated[int, Field(ge=1, lt=1 << 31)]
+    began: Count
+    """Start of the process, in clock ticks since the machine was started."""
+
+
+class StoredState(Message):
+    """Content of state.json."""
+
+    began_ns: Count
+    """Wall-clock time of the start of the run (ns since 1970)."""
+    snapshot: RunSnapshot
+    processes: Annotated[tuple[ProcessRow, ...], Field(max_length=MOST_UNITS)] = ()
+
+
+class StoredRun(Message):
+    """Content of run.json."""
+
+    version: Text
+    name: Text
+    """Name of the scenario."""
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
+    token: Annotated[bytes, Field(min_length=TOKEN_BYTES, max_length=TOKEN_BYTES)]
+    scenario: dict[str, Any]
+
+
+@dataclass
+class Store:
+    """The files of a run in `folder`. `state`: that of the former run control, if there was one."""
+
+    folder: Path
+    about: StoredRun
+    state: StoredState | None = None
+    failure: str = ""
+    """Reason for which the last state could not be stored."""
+    _changes: tuple[int, tuple[ProcessRecord, ...]] = field(default=(-1, ()), init=False)
+    _reserved: int = field(default=0, init=False)
+    _stored_s: float = field(default=0.0, init=False)
+
+    @classmethod
+    def new(cls, folder: Path, name: str, run: str, scenario: dict[str, Any]) -> Self:
+        """Begin the files of a new run of the scenario `name`. Raises OutputError."""
+        about = StoredRun(
+            version=installed_version(),
+            name=name[:1000],
+            run=run,
+            token=secrets.token_bytes(TOKEN_BYTES),
+            scenario=scenario,
+        )
+        store = cls(folder, about)
+        for name in (STATE, RESERVED):
+            (folder / name).unlink(missing_ok=True)
+        store._write(RUN, about.encode())
+        return store
+
+    @classmethod
+    def find(cls, folder: Path) -> Self | None:
+        """Return the store of a run whose run control has ended before the run, perhaps before its
+        first state; None for a folder without such a run. Raises MeasureError if its files are
+        damaged, or of another version."""
+        if not (folder / RUN).exists():
+            return None
+        state = _read(folder / STATE, StoredState) if (folder / STATE).exists() else None
+        if state and state.snapshot.phase is Phase.ENDED:
+            return None
+        about = _read(folder / RUN, StoredRun)
+        if about.version != installed_version():
+            raise MeasureError(
+                f"{folder} has a run of daqloom {about.version[:40]}, and this is "
+                f"{installed_version()}; continue the run with that version"
+            )
+        reserved = _read_number(folder / RESERVED)
+        if state and reserved > state.snapshot.reserved_end:
+            snapshot = state.snapshot.model_copy(update={"reserved_end": reserved})
+            state = state.model_copy(update={"snapshot": snapshot})
+        return cls(folder, about, state)
+
+    @property
+    def age_s(self) -> float:
+        """Time since the start of the run (s); 0 for one that begins."""
+        return max(0.0, (time.time_ns() - self.state.began_ns) / 1e9) if self.state else 0.0
+
+    @property
+    def address_file(self) -> Path:
+        """File with the address of the run control."""
+        return self.folder / ADDRESS
+
+    @property
+    def former_port(self) -> int:
+        """Port of the former run control; 0 if there was none."""
+        if self.state is None:
+            return 0
+        try:
+            return split_address(read_text(self.address_file, LONGEST_ADDRESS).strip())[1]
+        except (OSError, ValueError, MeasureError):
+            return 0
+
+    def write_address(self, address: str) -> None:
+        """Store the address of the run control. Raises OutputError."""
+        self._write(ADDRESS, address.encode())
+
+    def save(
+        self, run: RunControl, now_s: float, began_ns: int, processes: Sequence[ProcessRecord]
+    ) -> None:
+        """Store what has changed, before the outputs of `run` are carried out. A failure is kept in
+        `failure`, and the run goes on."""
+        changes, reserved = (run.changes, tuple(processes)), run.reserved_end
+        try:
+            if changes != self._changes or now_s - self._stored_s > FRESH_S:
+                rows = tuple(
+                    ProcessRow(units=each.units, pid=each.pid, began=each.began)
+                    for each in processes
+                )
+                snapshot = wire.message(run.snapshot())
+                assert isinstance(snapshot, RunSnapshot)
+                state = StoredState(began_ns=began_ns, snapshot=snapshot, processes=rows)
+                self._write(STATE, state.encode())
+                self._changes, self._stored_s = changes, now_s
+            elif reserved != self._reserved:
+                self._write(RESERVED, str(reserved).encode())
+            self._reserved = reserved
+        except (OutputError, ValidationError) as error:
+            self.failure = str(error)
+
+    def _write(self, name: str, content: bytes) -> None:
+        """Write a file, on the disk when this returns. Raises OutputError."""
+        with written_whole(self.folder / name) as scratch:
+            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(handle)
+
+
+def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
+    """Return the first folder with a run of the scenario `name` whose run control has ended before
+    it, if any. Folders with damaged files are left out."""
+    for folder in folders:
+        with suppress(MeasureError):
+            found = None if has_control(folder) else Store.find(folder)
+            if found and found.about.name == name:
+                return folder
+    return None
+
+
+def _read(path: Path, kind: type[_T]) -> _T:
+    """Read a file of this user. Raises MeasureError."""
+    try:
+        with open_regular(path) as file:
+            found = os.fstat(file.fileno())
+            if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise MeasureError(f"{path} can be written by other users; begin a new run")
+            content = file.read(LARGEST_FILE_BYTES)
+        return TypeAdapter(kind).validate_json(content)
+    except OSError as error:
+        raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:200]
+        raise MeasureError(
+            f"{path} is not the state of a run ({reason}); begin a new run"
+        ) from None
+
+
+def _read_number(path: Path) -> int:
+    try:
+        with open_regular(path) as file:
+            text = file.read(40)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
+    if not text.isdigit() or int(text) >= 1 << 63:
+        raise MeasureError(f"{path} is not the number of a packet; begin a new run")
+    return int(text)
