@@ -96,9 +96,9 @@ def plan_of(
     **traces: int,
 ) -> Plan:
     """Return the run control's plan; `launches`: whether it starts the units, unless the scenario
-    has them started by hand; `traces`: see `Setup`. With a `store`, or with `outlives`, the run does
-    not end with its run control, and `counters` is the folder of the counters of its units. Raises
-    ScenarioError for a configuration that units would refuse."""
+    has them started by hand; `traces`: see `Setup`. With a `store`, or with `outlives`, the run
+    does not end with its run control, and `counters` is the folder of the counters of its units.
+    Raises ScenarioError for a configuration that units would refuse."""
     check_live(scenario)
     measure = scenario.measure
     where = places(scenario)
