@@ -15,10 +15,10 @@ UnitEpoch::UnitEpoch(const EpochParts& parts, Members members, std::uint32_t str
       counters_(*parts.counters),
       send_queue_(*parts.transport),
       streams_(streams),
-      beats_({config().heartbeat, config().fault_timeout, config().control_grace}, config().self,
-             members_.all(), now()),
       processing_(parts.config->seed,
                   fmt::format("processing of {}, {}", parts.config->self.value(), parts.epoch)),
+      beats_({config().heartbeat, config().fault_timeout, config().control_grace}, config().self,
+             members_.all(), now()),
       refused_messages_before_(counters_.refused_messages),
       refused_writes_before_(counters_.refused_writes) {}
 

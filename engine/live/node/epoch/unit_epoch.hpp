@@ -166,10 +166,10 @@ class UnitEpoch : public Epoch {
     std::uint64_t table_bytes_ = 0;                   ///< bytes of the MFPs in the table
     std::vector<base::Time> granted_at_;              ///< by slot
     base::RandomStream processing_;
+    protocol::ControlBeats beats_;
     base::Ring<base::Time> processed_at_;  ///< of MEPs that the consumer has not acknowledged
     std::multimap<base::Time, std::uint64_t> in_process_;  ///< acknowledged MEPs, by their end
     std::vector<UnitIndex> unreachable_;
-    protocol::ControlBeats beats_;
 
     // ---- refused: in earlier epochs, and in this one before reaching the protocol's units
     std::uint64_t refused_messages_before_;
