@@ -32,14 +32,14 @@ def new_setup(plan: Plan, settings: tuple[str, ...]) -> Plan:
     before = settle(Scenario.model_validate(plan.scenario))
     after = check_measurable(override(before, settings))
     check_changeable(before, after)
-    traces = {"trace_stages": plan.trace_stages, "trace_arrivals": plan.trace_arrivals}
     outlives = plan.rules.control_grace_s > 0
     found = plan_of(
         after,
         launches=plan.rules.launches,
         outlives=outlives,
         counters=plan.counters,
-        **traces,
+        trace_stages=plan.trace_stages,
+        trace_arrivals=plan.trace_arrivals,
     )
     units, now = plan.rules.units, found.rules.units
     if now != units:
