@@ -82,7 +82,7 @@ def unit(request: pytest.FixtureRequest) -> Iterator[tuple[LiveNode, str]]:
     order = Configure(order=1, unit=0, run=run, units=1, heartbeat_s=1.0, scenario=document)
     node = live_node(order, bytes(16), "127.0.0.1:0")
     node.connect([(0, node.prepare(0, [0]))], 60)
-    node.lease(1 << 50, time.monotonic() + HUNG_S)
+    node.lease(1 << 50, time.monotonic() + HUNG_S, 0)
     yield node, f"daqloom/{run}/0/output"
     node.shut()
 

@@ -53,6 +53,8 @@ RunSnapshot RunState::snapshot() const {
                               .reason = unit.reason,
                               .last_report = unit.last_report,
                               .failures = unit.failures,
+                              .is_excluded = unit.is_excluded,
+                              .is_source_excluded = unit.is_source_excluded,
                               .tally = unit.tally.snapshot()});
     }
     leases_.write(made);
@@ -111,6 +113,8 @@ void RunState::restore(base::Time now, const RunSnapshot& snapshot) {
         unit.reason = its.reason;
         unit.last_report = its.last_report;
         unit.failures = static_cast<int>(its.failures);
+        unit.is_excluded = its.is_excluded;
+        unit.is_source_excluded = its.is_source_excluded;
         unit.tally.resume(its.tally);
         unit.not_written = unit.tally.totals().count(counter_names::meps_not_written);
         unit.is_awaited = its.standing == Standing::available;

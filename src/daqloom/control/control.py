@@ -189,6 +189,8 @@ class Control(Steering):
             self.run.resume(self.now_s(), wire.record(former.snapshot))
         except ValueError as error:
             raise MeasureError(f"{store.folder}: {error}") from None
+        if former.setup:
+            self.continue_setups(former.setup)
         known = [ProcessRecord(row.units, row.pid, row.began) for row in former.processes]
         running = {unit for each in known if self.processes.adopt(each) for unit in each.units}
         ended = tuple(
@@ -456,7 +458,8 @@ class Control(Steering):
         if not self.store:
             return
         before = self.store.failure
-        self.store.save(self.run, self.now_s(), self.began_ns, self.processes.records)
+        records = self.processes.records
+        self.store.save(self.run, self.now_s(), self.began_ns, records, self.setup)
         if self.store.failure and not before:
             self.run.injected(self.now_s(), f"the state cannot be stored: {self.store.failure}")
 

@@ -12,7 +12,10 @@ from daqloom.control.counters.metrics import Part
 from daqloom.control.hooks.document import Hook, Transition
 from daqloom.control.hooks.process import Values
 from daqloom.control.hooks.queue import Hooks
+from daqloom.control.persistence.store import MOST_SETUPS, FormerSetup, StoredSetup
 from daqloom.control.plan import Plan
+from daqloom.control.protocol import wire
+from daqloom.control.protocol.snapshot import Balance
 from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.record.meter import Meter
 from daqloom.control.run_log import RunEvent
@@ -72,6 +75,8 @@ class Steering:
         """Packing of a setup that was replaced and whose counters are not final."""
         self._former: list[Part] = []
         """Sums at the end of each former setup."""
+        self.setup: StoredSetup | None = None
+        """The setup as it is stored, after a change."""
         self.requests = 0
         """Number of requests that change the run."""
         self.refusal = ""
@@ -107,7 +112,38 @@ class Steering:
         self.run.reconfigure(self.now_s(), plan.rules, -(-first_event // plan.packing))
         self._replaced = self._replaced or self.plan.packing
         self.plan = plan.model_copy(update={"run_number": self.plan.run_number})
+        self._keep_setup()
         self._act()
+
+    def continue_setups(self, setup: StoredSetup) -> None:
+        """Continue the accounts and the run number of a former run control."""
+        self.setup = setup
+        self._replaced = setup.replaced
+        self.plan = self.plan.model_copy(update={"run_number": setup.run_number})
+        self._former = [
+            Part(
+                each.packing,
+                {unit: Counters(counters) for unit, counters in each.counted.items()},
+                wire.record(each.balance),
+            )
+            for each in setup.former
+        ]
+
+    def _keep_setup(self) -> None:
+        """Let the present setup be stored with the next state."""
+        self.setup = StoredSetup(
+            scenario=self.plan.scenario,
+            run_number=self.plan.run_number,
+            replaced=self._replaced,
+            former=tuple(
+                FormerSetup(
+                    packing=each.packing,
+                    counted={unit: counted.numbers for unit, counted in each.counted.items()},
+                    balance=Balance.model_validate(each.balance),
+                )
+                for each in self._former[-MOST_SETUPS:]
+            ),
+        )
 
     def totals(self) -> dict[int, Counters]:
         """Return the counters of each unit until now."""
@@ -155,6 +191,7 @@ class Steering:
         if self._replaced and self.run.phase is Phase.STARTING:
             self._former.append(self._sums(self._replaced, has_ended=False))
             self.meter.packing, self._replaced = self.plan.packing, 0
+            self._keep_setup()
         for event in events:
             if event.lost is not None:
                 self._after("lost", unit=event.lost, text=event.text)
@@ -244,6 +281,7 @@ class Steering:
             self.reconfigure(plan)
         if "start" in steps and number:
             self.plan = self.plan.model_copy(update={"run_number": number})
+            self._keep_setup()
             self.remark(f"run {number} starts")
         if not plan:
             self.want(GOALS[command])

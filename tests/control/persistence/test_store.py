@@ -10,11 +10,13 @@ from daqloom.control.persistence.store import (
     RESERVED,
     RUN,
     STATE,
+    FormerSetup,
     Store,
+    StoredSetup,
     interrupted_run,
 )
 from daqloom.control.protocol import wire
-from daqloom.control.protocol.snapshot import RunSnapshot
+from daqloom.control.protocol.snapshot import Balance, RunSnapshot
 from daqloom.control.protocol.states import Goal, Phase, State
 from daqloom.control.record.folders import locked_run_folder
 from daqloom.machine.processes import ProcessRecord
@@ -62,6 +64,19 @@ def test_a_stored_state_is_read_again(tmp_path):
     assert (again.epoch, again.reserved_end) == (other.epoch, world.control.reserved_end)
 
 
+def test_the_last_setup_is_stored_with_those_before_it(tmp_path):
+    world, store = lost_unit(), store_in(tmp_path)
+    store.save(world.control, 5.0, 10**18, PROCESSES)
+    assert Store.find(tmp_path).scenario == {"title": "a run"}
+    balance = Balance(unfinished=1, skipped=2, twice=0)
+    former = FormerSetup(packing=4, counted={1: {"meps_built": 3, "waits": 0.5}}, balance=balance)
+    setup = StoredSetup(scenario={"title": "another"}, run_number=7, former=(former,))
+    store.save(world.control, 5.0, 10**18, PROCESSES, setup)
+    found = Store.find(tmp_path)
+    assert found.scenario == {"title": "another"}
+    assert found.state.setup == setup
+
+
 def test_only_the_user_can_read_the_files(tmp_path):
     store = store_in(tmp_path)
     store.save(lost_unit().control, 0.0, 0, [])
@@ -75,7 +90,7 @@ def test_leases_are_reserved_between_two_states(tmp_path):
     before, written = world.control.reserved_end, (tmp_path / STATE).read_bytes()
     assert world.run(200, lambda: world.control.reserved_end > before)
     changes = world.control.changes
-    store._changes = (changes, ())
+    store._changes = (changes, (), None)
     store.save(world.control, 1.0, 0, [])
     assert (tmp_path / STATE).read_bytes() == written
     assert int((tmp_path / RESERVED).read_text()) == world.control.reserved_end

@@ -14,6 +14,7 @@ import pytest
 
 from daqloom.control.persistence.store import Store
 from daqloom.control.protocol.states import Phase
+from daqloom.control.status import Request
 from support.command import refusal
 from support.measure.controlled_runs import gone, pid, running, stored
 from support.repository import ROOT, TESTS
@@ -24,22 +25,24 @@ PROGRAM = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from daqloom.control.protocol.states import Goal
-from support.command import refusal
+from daqloom.control.status import Request
 from support.measure.controlled_runs import pid, running, stored
 async def life():
     async with stored(Path(sys.argv[1])) as control:
-        control.want(Goal.RUNNING)
+        control.obey(Request(command="start"))
         await running(control, {0, 1, 2})
+        for unit in map(int, sys.argv[3:]):
+            control.obey(Request(command="exclude", units=(unit,)))
+            await running(control, {0, 1, 2} - {unit})
         print(*[pid(control, unit) for unit in range(3)], flush=True)
         await asyncio.sleep(3600)
 asyncio.run(life())
 """
 
 
-def killed_control(folder: Path) -> list[int]:
-    """Processes of the units of a run whose run control has been killed."""
-    command = [sys.executable, "-c", PROGRAM, str(folder), str(TESTS)]
+def killed_control(folder: Path, *excluded: str) -> list[int]:
+    """Processes of the units of a run whose run control has been killed, some of them excluded."""
+    command = [sys.executable, "-c", PROGRAM, str(folder), str(TESTS), *excluded]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
         units = [int(text) for text in parent.stdout.readline().split()]
         parent.kill()
@@ -73,6 +76,16 @@ async def test_a_unit_that_is_killed_in_the_gap_is_left_out_and_comes_back(tmp_p
         await running(control, {0, 1, 2})
         assert [pid(control, unit) for unit in (0, 2)] == [units[0], units[2]]
         assert control.run.counts["regroupings"] == 2
+
+
+async def test_excluded_units_and_the_run_number_survive(tmp_path):
+    killed_control(tmp_path, "1")
+    async with stored(tmp_path) as control:
+        await running(control, {0, 2})
+        assert control.run.units[1].is_excluded
+        assert control.plan.run_number == 1
+        control.obey(Request(command="include", units=(1,)))
+        await running(control, {0, 1, 2})
 
 
 async def test_a_run_is_continued_again_and_again(tmp_path):

@@ -95,7 +95,7 @@ def test_a_failed_point_is_missing_with_a_warning() -> None:
     assert list(np.isnan(found["event_rate_hz"].values.ravel())) == [False, True, False]
 
 
-def test_switches_cost_what_a_step_gives_else_what_their_product_costs() -> None:
+def test_switches_have_the_cost_of_a_step_else_that_of_their_product() -> None:
     models = ["qfx5120-48y", "acx7100-48l", "infinite"]
     axes = {"network.switch.tor.model": models}
     found = daqloom.sweep("small-rack", axes, method="analyse")

@@ -11,6 +11,7 @@ from daqloom.control.control import Control
 from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.run_numbers import RunNumbers
 from daqloom.control.steering import SteeringOptions
 from daqloom.machine.launch import Launcher, Local
 
@@ -56,12 +57,15 @@ async def started(folder: Path, launcher: Launcher | None = None, units: int = 3
 
 @contextlib.asynccontextmanager
 async def stored(folder: Path):
-    """A run in a folder that outlives its run control, continued if there is one."""
+    """A run in a folder that outlives its run control, continued if there is one. Its starts have
+    numbers."""
     store = Store.find(folder) or Store.new(folder, "fake", "test", {})
     launcher = Local(FAKE, address_file=str(store.address_file))
     rules = plan(folder, control_grace_s=60.0)
-    async with asyncio.timeout(HUNG_S), Control(rules, launcher, folder=folder, store=store) as it:
-        yield it
+    numbered = SteeringOptions(numbers=RunNumbers(folder / "run-number"))
+    made = Control(rules, launcher, folder=folder, store=store, steering=numbered)
+    async with asyncio.timeout(HUNG_S), made as control:
+        yield control
 
 
 async def running(control: Control, members: set[int]) -> None:

@@ -25,6 +25,8 @@ struct UnitSnapshot {
         (std::string, reason, "Reason of the last loss."),
         (std::uint64_t, last_report, "Number of the last report of its process."),
         (std::int64_t, failures, "Recent failures."),
+        (bool, is_excluded, "Whether the operator has excluded the unit."),
+        (bool, is_source_excluded, "Whether the operator has excluded its readout unit."),
         (TallySnapshot, tally, "Sums of its counters."),
         (bool, is_leased, "Whether it is a member of the last epoch that was started."),
         (std::uint64_t, lease_session, "Number of its connection in that epoch."),

@@ -77,7 +77,7 @@ def keep_up(
         folder = interrupted_run(run_folders(), scenario.name)
     former = Store.find(folder) if folder else None
     if former:
-        scenario = Scenario.model_validate(former.about.scenario)
+        scenario = Scenario.model_validate(former.scenario)
     if scenario is None:
         raise ScenarioError(
             f"{folder} has no run without a run control; give a scenario to begin one"

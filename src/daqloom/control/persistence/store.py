@@ -24,8 +24,8 @@ from daqloom.base.output import OutputError, written_whole
 from daqloom.base.version import installed_version
 from daqloom.base.words import reason_of
 from daqloom.control.protocol import wire
-from daqloom.control.protocol.messages import MOST_UNITS, Count, Message, Text, UnitNumber
-from daqloom.control.protocol.snapshot import RunSnapshot
+from daqloom.control.protocol.messages import MOST_UNITS, Count, Counters, Message, Text, UnitNumber
+from daqloom.control.protocol.snapshot import Balance, RunSnapshot
 from daqloom.control.protocol.states import Phase
 from daqloom.control.record.folders import has_control
 from daqloom.machine.addresses import split_address
@@ -35,6 +35,7 @@ from daqloom.scenario.files import open_regular, read_text
 
 RUN, STATE, RESERVED, ADDRESS = "run.json", "state.json", "reserved", "address"
 TOKEN_BYTES = 16
+MOST_SETUPS = 100_000
 LONGEST_ADDRESS = 300
 LARGEST_FILE_BYTES = 256 << 20
 FRESH_S = 10.0
@@ -51,12 +52,32 @@ class ProcessRow(Message):
     """Start of the process, in clock ticks since the machine was started."""
 
 
+class FormerSetup(Message):
+    """Sums of the run until the end of a former setup."""
+
+    packing: Count
+    counted: Annotated[dict[UnitNumber, Counters], Field(max_length=MOST_UNITS)]
+    balance: Balance
+
+
+class StoredSetup(Message):
+    """Setup of the units, with those before it."""
+
+    scenario: dict[str, Any]
+    run_number: Count = 0
+    replaced: Count = 0
+    """Packing of the setup before, whose counters are not final; 0: there is none."""
+    former: Annotated[tuple[FormerSetup, ...], Field(max_length=MOST_SETUPS)] = ()
+
+
 class StoredState(Message):
     """Content of state.json."""
 
     began_ns: Count
     """Wall-clock time of the start of the run (ns since 1970)."""
     snapshot: RunSnapshot
+    setup: StoredSetup | None = None
+    """Without one, the setup is that of run.json, and has no run number."""
     processes: Annotated[tuple[ProcessRow, ...], Field(max_length=MOST_UNITS)] = ()
 
 
@@ -80,7 +101,7 @@ class Store:
     state: StoredState | None = None
     failure: str = ""
     """Reason for which the last state could not be stored."""
-    _changes: tuple[int, tuple[ProcessRecord, ...]] = field(default=(-1, ()), init=False)
+    _changes: tuple[object, ...] = field(default=(), init=False)
     _reserved: int = field(default=0, init=False)
     _stored_s: float = field(default=0.0, init=False)
 
@@ -123,6 +144,12 @@ class Store:
         return cls(folder, about, state)
 
     @property
+    def scenario(self) -> dict[str, Any]:
+        """Scenario of the last setup."""
+        setup = self.state.setup if self.state else None
+        return setup.scenario if setup else self.about.scenario
+
+    @property
     def age_s(self) -> float:
         """Time since the start of the run (s); 0 for one that begins."""
         return max(0.0, (time.time_ns() - self.state.began_ns) / 1e9) if self.state else 0.0
@@ -147,11 +174,16 @@ class Store:
         self._write(ADDRESS, address.encode())
 
     def save(
-        self, run: RunControl, now_s: float, began_ns: int, processes: Sequence[ProcessRecord]
+        self,
+        run: RunControl,
+        now_s: float,
+        began_ns: int,
+        processes: Sequence[ProcessRecord],
+        setup: StoredSetup | None = None,
     ) -> None:
         """Store what has changed, before the outputs of `run` are carried out. A failure is kept in
         `failure`, and the run goes on."""
-        changes, reserved = (run.changes, tuple(processes)), run.reserved_end
+        changes, reserved = (run.changes, tuple(processes), setup), run.reserved_end
         try:
             if changes != self._changes or now_s - self._stored_s > FRESH_S:
                 rows = tuple(
@@ -160,7 +192,9 @@ class Store:
                 )
                 snapshot = wire.message(run.snapshot())
                 assert isinstance(snapshot, RunSnapshot)
-                state = StoredState(began_ns=began_ns, snapshot=snapshot, processes=rows)
+                state = StoredState(
+                    began_ns=began_ns, snapshot=snapshot, setup=setup, processes=rows
+                )
                 self._write(STATE, state.encode())
                 self._changes, self._stored_s = changes, now_s
             elif reserved != self._reserved:

@@ -60,6 +60,8 @@ class UnitSnapshot(Message):
     reason: Annotated[str, Field(max_length=5000)]
     last_report: Count
     failures: Count
+    is_excluded: bool
+    is_source_excluded: bool
     tally: TallySnapshot
     is_leased: bool
     lease_session: Count
