@@ -57,7 +57,7 @@ TEST(UnitMessage, InvalidMessagesAreRefused) {
     auto longer = good;
     longer.push_back(std::byte{0});
     EXPECT_FALSE(decode_message(longer, values));
-    for (const int kind : {0, 15, 255}) {
+    for (const int kind : {0, 16, 255}) {
         auto bad = good;
         bad[0] = static_cast<std::byte>(kind);
         EXPECT_FALSE(decode_message(bad, values)) << kind;
