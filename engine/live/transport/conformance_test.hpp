@@ -31,6 +31,8 @@ struct TransportUnderTest {
         disturb;
     /// Whether the transport reports a killed unit; otherwise units need their own deadlines.
     bool tells_of_death = true;
+    /// Why the library crashes when a unit ends during a write; empty: it does not.
+    std::string crash_in_write = {};
     /// Limit on the number of waits of an idle unit within a tenth of a second.
     int most_waits = 50;
     /// Rounds in which each unit sends to all units, as fast as possible.
