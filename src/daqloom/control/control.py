@@ -191,6 +191,8 @@ class Control(Steering):
             raise MeasureError(f"{store.folder}: {error}") from None
         if former.setup:
             self.continue_setups(former.setup)
+        # Bins begin at the stored totals, so that what was built in the gap is spread over it.
+        self.meter = Meter(self.run, self.plan.packing, min(former.saved_s, self.now_s()))
         known = [ProcessRecord(row.units, row.pid, row.began) for row in former.processes]
         running = {unit for each in known if self.processes.adopt(each) for unit in each.units}
         ended = tuple(

@@ -41,11 +41,11 @@ def test_bins_are_written_every_two_seconds_and_at_the_end(tmp_path):
     record.add(2.0, [second(1)], lambda: Summary(state="running"))
     record._under_way.result()
     assert read_series(tmp_path, RUN)[0]["time_s"].tolist() == [0, 1]
-    assert not (tmp_path / "summary.json").exists()
-    record.add(31.0, [second(2, phase=Phase.HALTING)], lambda: Summary(state="running", events=5))
+    record.add(4.0, [second(2, phase=Phase.HALTING)], lambda: Summary(state="running", events=5))
     record._under_way.result()
     assert read_run(tmp_path).summary.events == 5
-    record.add(31.5, [second(3)], lambda: Summary(state="running"))
+    assert read_run(tmp_path).summary.recorded_s == 3.0
+    record.add(4.5, [second(3)], lambda: Summary(state="running"))
     record.close(Summary(state="ended", building_s=record.building_s))
     assert read_series(tmp_path, RUN)[0]["time_s"].tolist() == [0, 1, 2, 3]
     assert read_run(tmp_path).summary.building_s == 3.0
@@ -68,6 +68,20 @@ def test_the_next_run_control_continues_files_and_times(tmp_path):
     assert [each["text"] for each in read_events(tmp_path)] == ["before", "after"]
     times = read_series(tmp_path, RUN)[0]["time_s"]
     assert times == pytest.approx([0, record.offset_s + 4])
+
+
+def test_the_next_run_control_adds_only_bins_that_are_not_written(tmp_path):
+    before = Record(tmp_path, about())
+    before.offset_s = 0.0
+    before.add(2.0, [second(0), second(1)], lambda: Summary(state="running", building_s=2.0))
+    before._under_way.result()  # then it is killed
+    record = Record(tmp_path, about())
+    shift_s = record.offset_s  # time of the run at the start of the next run control
+    record.offset_s, record._recorded_s = 0.0, record._recorded_s + shift_s
+    record.add(9.0, [second(number) for number in range(5)])
+    record.close(Summary(state="ended"))
+    assert read_series(tmp_path, RUN)[0]["time_s"].tolist() == [0, 1, 2, 3, 4]
+    assert record.building_s == 5.0
 
 
 def test_a_line_that_a_kill_cut_off_costs_that_line_alone(tmp_path):

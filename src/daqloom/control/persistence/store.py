@@ -25,7 +25,7 @@ from daqloom.base.version import installed_version
 from daqloom.base.words import reason_of
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import MOST_UNITS, Count, Counters, Message, Text, UnitNumber
-from daqloom.control.protocol.snapshot import Balance, RunSnapshot
+from daqloom.control.protocol.snapshot import Balance, RunSnapshot, Seconds
 from daqloom.control.protocol.states import Phase
 from daqloom.control.record.folders import has_control
 from daqloom.machine.addresses import split_address
@@ -75,6 +75,8 @@ class StoredState(Message):
 
     began_ns: Count
     """Wall-clock time of the start of the run (ns since 1970)."""
+    saved_s: Seconds = 0.0
+    """Time of the run control at the snapshot (s)."""
     snapshot: RunSnapshot
     setup: StoredSetup | None = None
     """Without one, the setup is that of run.json, and has no run number."""
@@ -193,7 +195,11 @@ class Store:
                 snapshot = wire.message(run.snapshot())
                 assert isinstance(snapshot, RunSnapshot)
                 state = StoredState(
-                    began_ns=began_ns, snapshot=snapshot, setup=setup, processes=rows
+                    began_ns=began_ns,
+                    saved_s=now_s,
+                    snapshot=snapshot,
+                    setup=setup,
+                    processes=rows,
                 )
                 self._write(STATE, state.encode())
                 self._changes, self._stored_s = changes, now_s

@@ -33,9 +33,7 @@ ABOUT, SUMMARY, EVENTS, OLDER, TAGS = (
     "tags.json",
 )
 FLUSH_S = 2.0
-"""Time between two writes of the series (s); for each 500 units."""
-SUMMARY_S = 30.0
-"""Time between two summaries of a run that goes on (s)."""
+"""Time between two writes of the series and the summary (s); for each 500 units."""
 MOST_PENDING = 600
 """Bins that are kept while the disk does not take them; the oldest ones are dropped."""
 LARGEST_LOG_BYTES = 32 << 20
@@ -79,6 +77,8 @@ class Summary(_File):
     bytes: Time = 0.0
     building_s: Time = 0.0
     """Time in the phase `running`."""
+    recorded_s: Time = 0.0
+    """Time of the run until which its series are written (s)."""
     lost: dict[Text, Count] = Field(default_factory=dict)
     """Events by cause of loss, causes without events left out."""
     units_lost: Count = 0
@@ -113,18 +113,19 @@ class Record:
         self.about = about
         self.building_s = 0.0
         """Time in the phase `running`, with that before a restart of the run control."""
-        is_known = False
+        recorded_s, is_known = 0.0, False
         with suppress(OSError, ValueError):
             self.about = About.model_validate_json((folder / ABOUT).read_bytes())
             is_known = True
         if is_known:
             with suppress(OSError, ValueError):
                 before = Summary.model_validate_json((folder / SUMMARY).read_bytes())
-                self.building_s = before.building_s
+                self.building_s, recorded_s = before.building_s, before.recorded_s
         else:
             write_text(folder / ABOUT, about.model_dump_json(by_alias=True, indent=2) + "\n")
         self.offset_s = max(0.0, datetime.now(UTC).timestamp() - self.about.began.timestamp())
         self.offset_s -= now_s
+        self._recorded_s = recorded_s - self.offset_s
         self.failure = ""
         try:
             self._log = _Log(folder / EVENTS)
@@ -135,7 +136,7 @@ class Record:
         self._series: SeriesWriter | None = None
         self._pending: deque[Bin] = deque(maxlen=MOST_PENDING)
         self._under_way: Future[None] | None = None
-        self._flushed_s = self._summed_s = now_s
+        self._flushed_s = now_s
         self._flush_s = FLUSH_S * max(1, self.about.units // 500)
 
     def event(self, event: Mapping[str, Any], epoch: int) -> None:
@@ -152,9 +153,13 @@ class Record:
     def add(
         self, now_s: float, bins: list[Bin], summary: Callable[[], Summary] | None = None
     ) -> None:
-        """Take closed bins, and write them and the summary from time to time."""
-        self._pending += bins
-        self.building_s += sum(each.width_s for each in bins if each.phase is Phase.RUNNING)
+        """Take closed bins that the record does not have yet, and write them and the summary from
+        time to time."""
+        for each in bins:
+            if each.begin_s > self._recorded_s - each.width_s / 2:
+                self._pending.append(each)
+                self.building_s += each.width_s if each.phase is Phase.RUNNING else 0.0
+                self._recorded_s = each.begin_s + each.width_s
         if (
             summary is None
             or now_s - self._flushed_s < self._flush_s
@@ -162,27 +167,27 @@ class Record:
         ):
             return
         self._flushed_s = now_s
-        with_summary = None
-        if now_s - self._summed_s >= SUMMARY_S:
-            self._summed_s, with_summary = now_s, summary()
-        self._under_way = self._writer.submit(self._write, self._taken(), with_summary)
+        self._under_way = self._writer.submit(self._write, self._taken(), self._dated(summary()))
 
     def close(self, summary: Summary) -> None:
         """Write all that is left, and the summary."""
-        self._writer.submit(self._write, self._taken(), summary)
+        self._writer.submit(self._write, self._taken(), self._dated(summary))
         self._writer.shutdown()
         self._log.close()
+
+    def _dated(self, summary: Summary) -> Summary:
+        recorded_s = max(0.0, self._recorded_s + self.offset_s)
+        return summary.model_copy(update={"recorded_s": recorded_s})
 
     def _taken(self) -> list[Bin]:
         taken = list(self._pending)
         self._pending.clear()
         return taken
 
-    def _write(self, bins: list[Bin], summary: Summary | None) -> None:
+    def _write(self, bins: list[Bin], summary: Summary) -> None:
         self._attempt(lambda: self._write_series(bins))
-        if summary:
-            text = summary.model_dump_json(indent=2) + "\n"
-            self._attempt(lambda: write_text(self.folder / SUMMARY, text))
+        text = summary.model_dump_json(indent=2) + "\n"
+        self._attempt(lambda: write_text(self.folder / SUMMARY, text))
 
     def _write_series(self, bins: list[Bin]) -> None:
         self._series = self._series or SeriesWriter(self.folder)
