@@ -65,6 +65,8 @@ from daqloom.machine.processes import Processes, ProcessRecord
 from daqloom.results.errors import MeasureError
 
 TICKS_PER_HEARTBEAT = 2
+LONGEST_ATTACHING_S = 10.0
+"""Time in which units report to a run control that continues their run (s)."""
 _EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -192,7 +194,9 @@ class Control(Steering):
         if former.setup:
             self.continue_setups(former.setup)
         # Bins begin at the stored totals, so that what was built in the gap is spread over it.
-        self.meter = Meter(self.run, self.plan.packing, min(former.saved_s, self.now_s()))
+        now_s = self.now_s()
+        end_s = now_s + LONGEST_ATTACHING_S
+        self.meter = Meter(self.run, self.plan.packing, min(former.saved_s, now_s), end_s)
         known = [ProcessRecord(row.units, row.pid, row.began) for row in former.processes]
         running = {unit for each in known if self.processes.adopt(each) for unit in each.units}
         ended = tuple(

@@ -77,6 +77,35 @@ def test_a_meter_begins_at_the_present_totals():
     assert closed.run["events"] == 7
 
 
+def test_what_is_built_in_a_gap_without_run_control_is_spread_over_it():
+    run = Totals(2)
+    for unit in (0, 1):
+        run.set(unit, meps_delivered=100)
+    run.phase = Phase.ATTACHING
+    meter = Meter(run, packing=1, now_s=50.0, gap_end_s=64.0)
+    assert list(meter.close(54.0)) == []
+    run.phase = Phase.RUNNING
+    run.set(0, meps_delivered=140)  # in 4 s
+    meter.count(54.0, 0)
+    assert list(meter.close(54.1)) == []
+    run.set(1, meps_delivered=150)  # in 5 s
+    meter.count(55.0, 1)
+    run.set(0, meps_delivered=150)
+    meter.count(55.0, 0)
+    bins = list(meter.close(55.0))
+    assert [each.begin_s for each in bins] == [50, 51, 52, 53, 54]
+    assert [each.run["events"] for each in bins] == pytest.approx([20] * 5)
+
+
+def test_a_unit_that_never_reports_after_a_gap_holds_up_no_bin_beyond_its_end():
+    run = Totals(2)
+    meter = Meter(run, packing=1, now_s=50.0, gap_end_s=54.0)
+    run.set(0, meps_delivered=30)
+    meter.count(53.0, 0)
+    assert list(meter.close(53.9)) == []
+    assert [each.begin_s for each in meter.close(54.0)] == [50, 51, 52]
+
+
 def test_a_pause_of_the_run_control_is_one_bin():
     run = Totals(1)
     meter = Meter(run, packing=1)

@@ -42,4 +42,5 @@ def print_summary(folder: Path) -> None:
         run = past.read_run(folder)
         for sentence in summary.sentences(run.summary, run.about.began, folder.name):
             note(sentence)
-    note(f"the record is in {folder}; `daqloom runs show {folder.name}` shows it")
+    name = folder.name if folder.parent == folders.runs_root() else folder
+    note(f"the record is in {folder}; `daqloom runs show {name}` shows it")

@@ -73,8 +73,10 @@ def is_id(name: str) -> bool:
 
 
 def find_run_folder(run: str) -> Path:
-    """Return the folder of a run by its ID, the only one that begins with `run`, or `last`. Raises
-    MeasureError."""
+    """Return the folder of a run by its path, its ID, the only one that begins with `run`, or
+    `last`. Raises MeasureError."""
+    if os.sep in run and Path(run).is_dir():
+        return Path(run)
     folders = run_folders()
     same = [each for each in folders if each.name == run]
     found = same or [each for each in folders if run and each.name.startswith(run)]

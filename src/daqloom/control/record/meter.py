@@ -90,10 +90,15 @@ class _Unit:
 
 
 class Meter:
-    """Meter of the run of a run control. It begins at the present totals of the units."""
+    """Meter of the run of a run control. It begins at the present totals of the units, which they
+    had at `now_s`. If that was before a gap without run control, `gap_end_s` is the time until
+    which the first reports are awaited, so that what was built is spread over the gap."""
 
-    def __init__(self, run: RunControl, packing: int, now_s: float = 0.0) -> None:
+    def __init__(
+        self, run: RunControl, packing: int, now_s: float = 0.0, gap_end_s: float = 0.0
+    ) -> None:
         self._run, self.packing = run, packing
+        self._gap_end_s = gap_end_s
         self.last: deque[Bin] = deque(maxlen=KEPT)
         """Last closed bins."""
         self._begin_s = now_s
@@ -112,6 +117,11 @@ class Meter:
     def close(self, now_s: float, *, at_once: bool = False) -> Iterable[Bin]:
         """Yield the bins that have ended, when all members have reported after their end, or
         `at_once` with the rest of the last one."""
+        if now_s < self._gap_end_s and not at_once:
+            readings = [self._units[unit].readings for unit in self._run.members]
+            if self._run.phase is Phase.ATTACHING or any(len(each) < 2 for each in readings):
+                return
+            self._gap_end_s = 0.0
         if now_s - self._begin_s > MOST_BEHIND_S:
             yield self._bin(now_s - WIDTH_S)
         while now_s >= (end_s := self._begin_s + WIDTH_S):
