@@ -104,6 +104,30 @@ async def test_a_cancelled_hook_ends_with_its_children(tmp_path):
     await asyncio.wait_for(gone(*both), HUNG_S)
 
 
+async def test_a_hook_that_is_cancelled_during_its_start_ends_with_its_children(
+    tmp_path, monkeypatch
+):
+    os.mkfifo(tmp_path / "pids")
+    start = asyncio.create_subprocess_exec
+    is_running, may_return = asyncio.Event(), asyncio.Event()
+
+    async def slow(*arguments, **options):
+        process = await start(*arguments, **options)
+        is_running.set()
+        await may_return.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slow)
+    running = asyncio.create_task(run_hook(hook("sh", "-c", HANGS), {}, tmp_path))
+    both = await asyncio.to_thread(pids, tmp_path)
+    await is_running.wait()
+    running.cancel()
+    may_return.set()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    await asyncio.wait_for(gone(*both), HUNG_S)
+
+
 async def test_a_python_function_gets_a_dictionary_and_returns_an_answer(tmp_path):
     (tmp_path / "registry.py").write_text(
         "def number(transition):\n    return {'run_number': transition['run_number'] + 1}\n"

@@ -43,8 +43,9 @@ async def run_hook(hook: Hook, values: Values, folder: Path) -> Outcome:
     answer = failure = ""
     named = {f"DAQLOOM_HOOK_{name.upper()}": str(value) for name, value in values.items()}
     limit = ("timeout", "--signal=KILL", f"{hook.timeout + ORPHAN_S}")
-    try:
-        process = await asyncio.create_subprocess_exec(
+    # A cancellation during the start would end the process alone, without its children.
+    start = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *limit,
             *hook.words,
             stdin=asyncio.subprocess.PIPE,
@@ -54,8 +55,15 @@ async def run_hook(hook: Hook, values: Values, folder: Path) -> Outcome:
             env={**os.environ, **named},
             start_new_session=True,
         )
+    )
+    try:
+        process = await asyncio.shield(start)
     except OSError as error:
         return Outcome(time.monotonic() - begin_s, failure=f"it did not start: {reason_of(error)}")
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _end(await start)
+        raise
     try:
         async with asyncio.timeout(hook.timeout):
             answer, code = await _answer(process, json.dumps(values).encode() + b"\n")
@@ -66,10 +74,15 @@ async def run_hook(hook: Hook, values: Values, folder: Path) -> Outcome:
     except _OutputError:
         failure = f"more than {LARGEST_OUTPUT_BYTES >> 10} KiB of output"
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own
-        await process.wait()
+        await _end(process)
     return Outcome(time.monotonic() - begin_s, answer, failure)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill a hook with its children."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # it leads a session of its own
+    await process.wait()
 
 
 async def _answer(process: asyncio.subprocess.Process, body: bytes) -> tuple[str, int]:
