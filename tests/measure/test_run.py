@@ -350,7 +350,7 @@ def test_commands_refuse_in_one_sentence(tmp_path, monkeypatch):
         (("measure", "ib-uniform-64"), 2, "does not describe an event builder"),
         (("control", "no-such-scenario"), 2, "there is no scenario"),
         (("control", "status", "--address", "nonsense"), 1, "is not an address"),
-        (("control", "status", "--address", "other.site:1"), 1, "no certificates are given"),
+        (("control", "status", "--address", "other.site:1"), 1, "which requires certificates"),
         (("unit", "--control", "127.0.0.1:1", "--patience", "1"), 1, "the run's token"),
     ):
         done = daqloom(*arguments, input="")

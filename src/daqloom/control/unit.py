@@ -233,6 +233,8 @@ def serve(
                 return
             if end.over or not unit.keeps_node:
                 unit.shut()
+            if end.over:
+                unit.process = UnitProcess()  # the next run has accounts of its own
             elif number is None:
                 number = unit.number
             if end.refusal and not (joined and end.refusal == OCCUPIED):
