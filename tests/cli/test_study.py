@@ -200,13 +200,13 @@ def test_a_cell_that_fails_is_named_and_the_rest_is_computed(folder: Path, worke
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.process
 def test_a_disk_that_fills_stops_the_run_and_loses_nothing(folder: Path, workers: str) -> None:
-    """A file may grow to 4 kB: too little for runs with more than ten events, which are not the
+    """A file may grow to 4.15 kB: too little for runs with more than ten events, which are not the
     first, however two workers share them."""
     (folder / "mine.toml").write_text(STUDY.replace("seeds = 2", "seeds = 5"))
     whole = 6 + 30
 
     def starve() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4150, 4150))
 
     words = ("run", "mine.toml", "--store", "s", "--workers")
     with begun(folder, *words, workers, preexec_fn=starve) as process:

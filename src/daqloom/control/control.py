@@ -24,6 +24,7 @@ from daqloom._engine import (
     SendOrder,
     UnitView,
 )
+from daqloom.base.output import OutputError
 from daqloom.base.version import installed_version
 from daqloom.control.calls.certificates import reachable_host
 from daqloom.control.calls.connection import SOCKET, Certificates
@@ -159,6 +160,15 @@ class Control(Steering):
         )
 
     async def __aenter__(self) -> Self:
+        try:
+            return await self._enter_run()
+        except BaseException:
+            if self._clock:
+                self._clock.cancel()
+            await self._service.close()
+            raise
+
+    async def _enter_run(self) -> Self:
         port = await self._listen()
         host = self._bind
         if host in _EVERYWHERE:
@@ -173,7 +183,12 @@ class Control(Steering):
             self.run.launch(self.now_s())
         self._act()
         if self.store:
-            self.store.write_address(self.address)
+            try:
+                self.store.write_address(self.address)
+            except OutputError as error:
+                if port != self.store.former_port:  # no unit would find it
+                    raise
+                self.run.injected(self.now_s(), f"the address cannot be stored: {error}")
         return self
 
     async def _listen(self) -> int:

@@ -1,6 +1,7 @@
 """Files of a run: what is stored is read again, and nothing else is accepted."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -19,6 +20,7 @@ from daqloom.control.protocol import wire
 from daqloom.control.protocol.snapshot import Balance, RunSnapshot
 from daqloom.control.protocol.states import Goal, Phase, State
 from daqloom.control.record.folders import locked_run_folder
+from daqloom.machine.foreign import began_of
 from daqloom.machine.processes import ProcessRecord
 from daqloom.results.errors import MeasureError
 from support.measure.virtual_run import World
@@ -75,6 +77,25 @@ def test_the_last_setup_is_stored_with_those_before_it(tmp_path):
     found = Store.find(tmp_path)
     assert found.scenario == {"title": "another"}
     assert found.state.setup == setup
+
+
+def test_a_run_whose_state_is_missing_is_not_begun_again(tmp_path):
+    store = store_in(tmp_path)
+    assert Store.find(tmp_path).state is None
+    store.write_address("127.0.0.1:4711")
+    with pytest.raises(MeasureError, match=r"state\.json is missing, though the run has begun"):
+        Store.find(tmp_path)
+    (tmp_path / STATE).symlink_to("nowhere")
+    with pytest.raises(MeasureError, match=r"state\.json cannot be read"):
+        Store.find(tmp_path)
+
+
+def test_units_of_a_former_run_control_are_known_while_they_live(tmp_path):
+    store = store_in(tmp_path)
+    here = os.getpid()
+    for began, lives in ((began_of(here), True), (1, False)):
+        store.save(lost_unit().control, 5.0, 10**18, [ProcessRecord((0,), here, began)])
+        assert Store.find(tmp_path).has_processes is lives
 
 
 def test_only_the_user_can_read_the_files(tmp_path):

@@ -76,6 +76,7 @@ CLASSES = TWO_LEVELS | {"network__switch__leaf__scheduling": "strict"}
 BROKEN = {"faults__cables": 1}
 LATE = {"building__jitter__kind": "exponential", "building__jitter__mean": "1 us"}
 
+LIVE_CARD = {"event__rate": "100 Hz", "readout__card__buffer": "1 MB"}
 CARDS = {"event__rate": "10 MHz", "readout__card__buffer": "1 MB"}
 MENDED = small(**BROKEN, network__routing="mended")
 
@@ -185,7 +186,7 @@ def test_measure_gives_its_declared_metrics(protocol: str, tmp_path: Path, monke
     monkeypatch.setattr(live, "_until_running", visited)
     to_file = {"measure__sink": "file", "measure__sink_files": str(tmp_path)}
     if protocol == "shift":
-        to_file["building__pace"] = "builder"
+        to_file |= {"building__pace": "builder"} | LIVE_CARD
     over_tcp = {"measure__transport": "tcp"}
     runs = [tiny_daqpipe(building__protocol=protocol, **more) for more in (over_tcp, to_file)]
     expect_as_declared("measure", runs, [live.measure(each) for each in runs])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,6 +17,7 @@ from daqloom.base.output import OutputError
 from daqloom.base.words import reason_of
 from daqloom.cli.console.recording import print_summary, run_record
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
+from daqloom.cli.console.terminal import note
 from daqloom.control.control import Control
 from daqloom.control.counters.pages import pages_folder
 from daqloom.control.counters.warnings import lost_events, unfinished_files
@@ -29,6 +31,7 @@ from daqloom.control.record.folders import (
     run_folders,
     runs_root,
 )
+from daqloom.control.record.record import SUMMARY
 from daqloom.control.run_folder import run_folder
 from daqloom.control.run_log import RunEvent
 from daqloom.control.run_numbers import RunNumbers
@@ -37,6 +40,7 @@ from daqloom.control.steering import SteeringOptions
 from daqloom.measure.new_setup import new_setup
 from daqloom.measure.plan import control_of, new_run_name
 from daqloom.measure.signals import stopped_by_signals
+from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
@@ -75,8 +79,14 @@ def keep_up(
     ScenarioError, MeasureError, OutputError."""
     if resume and scenario and folder is None:
         folder = interrupted_run(run_folders(), scenario.name)
+    is_named = folder is not None
     former = Store.find(folder) if folder else None
     if former:
+        if scenario and scenario.model_dump(mode="json", exclude_unset=True) != former.scenario:
+            note(
+                f"the run in {folder} goes on with its own values; `daqloom control configure "
+                "--set` changes them"
+            )
         scenario = Scenario.model_validate(former.scenario)
     if scenario is None:
         raise ScenarioError(
@@ -117,8 +127,11 @@ def keep_up(
         logs.mkdir(parents=True, exist_ok=True)
         try:
             asyncio.run(_keep_up(scenario, logs, start, folder, steering, store, str(counters)))
-        finally:
-            print_summary(folder)
+        except (MeasureError, OutputError):  # it did not begin, or was not continued
+            if not is_named and not (folder / SUMMARY).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        print_summary(folder)
 
 
 def _made_folder(folder: Path | None, name: str) -> Path:

@@ -29,6 +29,7 @@ from daqloom.control.protocol.snapshot import Balance, RunSnapshot, Seconds
 from daqloom.control.protocol.states import Phase
 from daqloom.control.record.folders import has_control
 from daqloom.machine.addresses import split_address
+from daqloom.machine.foreign import began_of
 from daqloom.machine.processes import ProcessRecord
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_regular, read_text
@@ -118,7 +119,7 @@ class Store:
             scenario=scenario,
         )
         store = cls(folder, about)
-        for name in (STATE, RESERVED):
+        for name in (STATE, RESERVED, ADDRESS):
             (folder / name).unlink(missing_ok=True)
         store._write(RUN, about.encode())
         return store
@@ -128,9 +129,15 @@ class Store:
         """Return the store of a run whose run control has ended before the run, perhaps before its
         first state; None for a folder without such a run. Raises MeasureError if its files are
         damaged, or of another version."""
-        if not (folder / RUN).exists():
+        if not os.path.lexists(folder / RUN):
             return None
-        state = _read(folder / STATE, StoredState) if (folder / STATE).exists() else None
+        if not os.path.lexists(folder / STATE) and os.path.lexists(folder / ADDRESS):
+            raise MeasureError(
+                f"{folder / STATE} is missing, though the run has begun; begin a new run in "
+                "another folder"
+            )
+        has_state = os.path.lexists(folder / STATE)
+        state = _read(folder / STATE, StoredState) if has_state else None
         if state and state.snapshot.phase is Phase.ENDED:
             return None
         about = _read(folder / RUN, StoredRun)
@@ -150,6 +157,12 @@ class Store:
         """Scenario of the last setup."""
         setup = self.state.setup if self.state else None
         return setup.scenario if setup else self.about.scenario
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether units that the former run control started on this machine are still there."""
+        rows = self.state.processes if self.state else ()
+        return any(began_of(row.pid) == row.began for row in rows)
 
     @property
     def age_s(self) -> float:

@@ -75,13 +75,13 @@ def is_id(name: str) -> bool:
 def find_run_folder(run: str) -> Path:
     """Return the folder of a run by its path, its ID, the only one that begins with `run`, or
     `last`. Raises MeasureError."""
-    if os.sep in run and Path(run).is_dir():
-        return Path(run)
+    if os.sep in run and (Path(run) / "about.json").is_file():
+        return Path(run).absolute()
     folders = run_folders()
     same = [each for each in folders if each.name == run]
     found = same or [each for each in folders if run and each.name.startswith(run)]
-    if run == "last":
-        found = folders[:1]
+    if run == "last":  # the newest one with a description
+        found = [each for each in folders if (each / "about.json").is_file()][:1]
     if len(found) == 1:
         return found[0]
     if found:
