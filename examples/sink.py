@@ -2,7 +2,7 @@
 
 python sink.py daqloom/RUN/UNIT/output [samples]
 
-With `samples` it reads copies of some events beside the unit's sink, and holds back nobody.
+With `samples` it reads copies of some events beside the unit's sink, and holds back no consumer.
 """
 
 import sys

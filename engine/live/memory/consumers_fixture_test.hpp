@@ -55,7 +55,7 @@ class Child {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             end_ = OwnedFd(ends[1]);
             ::close(ends[0]);
-            if (heard() == 'g') {
+            if (received() == 'g') {
                 main(*this);
             }
             ::_exit(0);
@@ -69,7 +69,7 @@ class Child {
 
     void say(char word) const { EXPECT_EQ(::send(end_.get(), &word, 1, MSG_NOSIGNAL), 1); }
     /// The next byte from the other side; 0: it has ended.
-    [[nodiscard]] char heard() const {
+    [[nodiscard]] char received() const {
         char word = 0;
         return ::read(end_.get(), &word, 1) == 1 ? word : '\0';
     }

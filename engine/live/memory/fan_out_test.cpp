@@ -134,9 +134,9 @@ TEST_F(FannedOut, ConsumersKilledInTheMidstOfAPieceDelayNoOthers) {
         const std::uint64_t given = 40;
         for (std::uint64_t round = 0; round < children.size(); ++round) {
             children[round].say('g');
-            ASSERT_EQ(children[round].heard(), 'a');
+            ASSERT_EQ(children[round].received(), 'a');
             write(round * given, (round + 1) * given);
-            ASSERT_EQ(children[round].heard(), 'p');
+            ASSERT_EQ(children[round].received(), 'p');
             children[round].kill();
         }
         ConsumerHere survivor(name_);
@@ -156,7 +156,7 @@ TEST_F(FannedOut, AStoppedConsumerLosesItsPiecesAndCannotAcknowledgeThem) {
         parent.say('a');
         const auto piece = take(consumer.reader);
         parent.say(piece ? 'p' : '-');
-        if (parent.heard() == 'c') {
+        if (parent.received() == 'c') {
             const bool is_taken = !consumer.reader.acknowledge() && consumer.reader.is_revoked() &&
                                   consumer.reader.is_at_end() && !consumer.reader.next();
             parent.say(is_taken ? 'r' : '-');
@@ -164,9 +164,9 @@ TEST_F(FannedOut, AStoppedConsumerLosesItsPiecesAndCannotAcknowledgeThem) {
     });
     serve({.is_shared = false, .patience = base::seconds(2)});
     stopped.say('g');
-    ASSERT_EQ(stopped.heard(), 'a');
+    ASSERT_EQ(stopped.received(), 'a');
     write(0, 3);
-    ASSERT_EQ(stopped.heard(), 'p');
+    ASSERT_EQ(stopped.received(), 'p');
     stopped.send(SIGSTOP);
     ConsumerHere other(name_);
     for (std::uint64_t tag = 0; tag < 3; ++tag) {
@@ -177,7 +177,7 @@ TEST_F(FannedOut, AStoppedConsumerLosesItsPiecesAndCannotAcknowledgeThem) {
     EXPECT_EQ(counters_.revoked, 1U);
     stopped.send(SIGCONT);
     stopped.say('c');
-    EXPECT_EQ(stopped.heard(), 'r');
+    EXPECT_EQ(stopped.received(), 'r');
 }
 
 TEST_F(FannedOut, ImpossibleCountsOfAConsumerEndItsSideAlone) {
@@ -239,7 +239,7 @@ TEST_F(FannedOut, RefusesProcessesOfOtherUsers) {
     });
     serve(kExclusive);
     stranger.say('g');
-    EXPECT_EQ(stranger.heard(), 'r');
+    EXPECT_EQ(stranger.received(), 'r');
     EXPECT_EQ(counters_.attached, 0U);
 }
 

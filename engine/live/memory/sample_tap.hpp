@@ -29,7 +29,7 @@ struct SampleCounters {
 
 /// Each sampler has a buffer of its own, into which the writing thread copies a piece if there is
 /// room, and if copies have taken less than a hundredth of the time. A sampler that reads nothing
-/// gets nothing, and delays nobody.
+/// gets nothing, and delays no consumer.
 class SampleTap final : public Attendant {
   public:
     static constexpr int time_per_copy = 100;  ///< time from copy to copy, in times of the copy
