@@ -77,6 +77,9 @@ def test_a_run_is_found_by_its_id_or_a_unique_beginning(root):
         (root / name).mkdir(parents=True)
     assert folders.find_run_folder("20260101-000000-a").name == "20260101-000000-a"
     assert folders.find_run_folder("20260102").name == "20260102-000000-b"
+    (root / "20260101-000000-a" / "about.json").touch()
+    assert folders.find_run_folder("last").name == "20260101-000000-a"  # the last readable one
+    (root / "20260102-000000-b" / "about.json").touch()
     assert folders.find_run_folder("last").name == "20260102-000000-b"
     with pytest.raises(MeasureError, match=r"2 runs begin with 20260101, such as .*-a-2 and 2"):
         folders.find_run_folder("20260101")

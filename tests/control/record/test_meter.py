@@ -77,7 +77,7 @@ def test_a_meter_begins_at_the_present_totals():
     assert closed.run["events"] == 7
 
 
-def test_what_is_built_in_a_gap_without_run_control_is_spread_over_it():
+def test_events_of_a_gap_without_run_control_are_spread_over_it():
     run = Totals(2)
     for unit in (0, 1):
         run.set(unit, meps_delivered=100)

@@ -167,15 +167,15 @@ class Record:
         ):
             return
         self._flushed_s = now_s
-        self._under_way = self._writer.submit(self._write, self._taken(), self._dated(summary()))
+        self._under_way = self._writer.submit(self._write, self._taken(), self._add_time(summary()))
 
     def close(self, summary: Summary) -> None:
         """Write all that is left, and the summary."""
-        self._writer.submit(self._write, self._taken(), self._dated(summary))
+        self._writer.submit(self._write, self._taken(), self._add_time(summary))
         self._writer.shutdown()
         self._log.close()
 
-    def _dated(self, summary: Summary) -> Summary:
+    def _add_time(self, summary: Summary) -> Summary:
         recorded_s = max(0.0, self._recorded_s + self.offset_s)
         return summary.model_copy(update={"recorded_s": recorded_s})
 
