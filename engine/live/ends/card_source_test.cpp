@@ -129,6 +129,9 @@ TEST(CardSource, AFullStreamBufferStopsTheTriggerAndLosesNothing) {
     unit.source().start(0);
     ASSERT_TRUE(unit.comes_true([&] { return unit.counters().blocked == 1; }));
     EXPECT_EQ(unit.counters().mfps, 4U);
+    // The card's own memory bridges 250 µs.
+    const Time is_full = now() + microseconds(2'000);
+    ASSERT_TRUE(unit.comes_true([&] { return now() > is_full; }));
     unit.take(0, 50);
     unit.source().stop();
     EXPECT_GT(unit.without_memory(), 0);
