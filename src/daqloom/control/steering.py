@@ -1,6 +1,7 @@
 """Requests of an operator to a run: refused in one sentence, or carried out, after their hooks."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ class SteeringOptions:
     """Reader of new values; None: the setup stays."""
 
 
-class Steering:
+class Steering(ABC):
     """Operator's side of a run control: requests, goals, run numbers and hooks."""
 
     run: RunControl
@@ -82,13 +83,13 @@ class Steering:
         self.refusal = ""
         """Reason why the last request was refused; empty if it was not."""
 
+    @abstractmethod
     def now_s(self) -> float:
         """Return the time of the run control (s)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _act(self) -> None:
         """Carry out the outputs of the run control."""
-        raise NotImplementedError
 
     def want(self, goal: Goal) -> None:
         """Set the goal of the run."""
