@@ -131,12 +131,12 @@ class Store:
         damaged, or of another version."""
         if not os.path.lexists(folder / RUN):
             return None
-        if not os.path.lexists(folder / STATE) and os.path.lexists(folder / ADDRESS):
+        has_state = os.path.lexists(folder / STATE)
+        if not has_state and os.path.lexists(folder / ADDRESS):
             raise MeasureError(
                 f"{folder / STATE} is missing, though the run has begun; begin a new run in "
                 "another folder"
             )
-        has_state = os.path.lexists(folder / STATE)
         state = _read(folder / STATE, StoredState) if has_state else None
         if state and state.snapshot.phase is Phase.ENDED:
             return None
