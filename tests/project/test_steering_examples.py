@@ -23,7 +23,7 @@ pytestmark = pytest.mark.process
 STEERING = ROOT / "examples" / "steering"
 HOOKS = ROOT / "examples" / "hooks"
 EPICS_CLIENT = """
-import sys, time
+import sys
 from caproto.sync.client import read, write
 verb, name, value = sys.argv[1:]
 if verb == "write":
@@ -32,7 +32,6 @@ while verb == "until":
     found = read(name, repeater=False, timeout=60).data[0]
     if (found.decode() if isinstance(found, bytes) else str(found)) == value:
         break
-    time.sleep(0.05)
 """
 
 
