@@ -118,8 +118,10 @@ void Leases::resume(base::Time now, const RunSnapshot& snapshot) {
     }
 }
 
-void Leases::rejoined(UnitIndex unit, std::uint32_t started, std::uint64_t session) {
-    if (const auto leased = units_.find(unit); leased != units_.end() && started == epoch_) {
+void Leases::rejoined(UnitIndex unit, std::uint32_t epoch, std::uint32_t started,
+                      std::uint64_t session) {
+    const auto leased = units_.find(unit);
+    if (leased != units_.end() && (epoch == epoch_ || started == epoch_)) {
         leased->second.member.session = session;
     }
 }

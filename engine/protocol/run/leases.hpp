@@ -75,8 +75,10 @@ class Leases {
     void write(RunSnapshot& snapshot) const;
     /// Continues from a snapshot: each member may have answered all reserved MEPs.
     void resume(base::Time now, const RunSnapshot& snapshot);
-    /// The process of a member of epoch `started` has another connection.
-    void rejoined(UnitIndex unit, std::uint32_t started, std::uint64_t session);
+    /// A unit's process has another connection. It was in the epoch of the leases if that is its
+    /// `epoch` or the last one that it `started`: the order to start may have been lost.
+    void rejoined(UnitIndex unit, std::uint32_t epoch, std::uint32_t started,
+                  std::uint64_t session);
 
   private:
     /// The lease of a member of the last epoch that was started.

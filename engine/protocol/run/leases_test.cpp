@@ -63,12 +63,16 @@ TEST(Leases, ARunControlThatReplacesAnotherOneTakesTheWholeReserveAsLeased) {
     EXPECT_EQ(leases.first_free(), former.reserved_end());
     leases.prepared(unit_at(0), 77);
     EXPECT_EQ(leases.first_free(), former.reserved_end()) << "another process of the unit";
-    leases.rejoined(unit_at(0), 2, 77);
+    leases.rejoined(unit_at(0), 4, 2, 77);
     leases.prepared(unit_at(0), 77);
     EXPECT_EQ(leases.first_free(), former.reserved_end()) << "it was not in that epoch";
-    leases.rejoined(unit_at(0), 3, 78);
+    Leases unstarted = leases;
+    leases.rejoined(unit_at(0), 4, 3, 78);
     leases.prepared(unit_at(0), 78);
     EXPECT_EQ(leases.first_free(), 1000U);
+    unstarted.rejoined(unit_at(0), 3, 2, 78);
+    unstarted.prepared(unit_at(0), 78);
+    EXPECT_EQ(unstarted.first_free(), 1000U) << "its order to start was lost";
 }
 
 /// At 2000 MEPs per second, four fault timeouts of a second add 8000 MEPs to the lease.

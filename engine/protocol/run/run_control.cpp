@@ -88,7 +88,7 @@ bool RunControl::rejoined(base::Time now, UnitIndex number, std::uint64_t sessio
     unit.rejoined_epoch = rejoin.epoch;
     unit.last_report_at = now;
     unit.member_since = now;
-    leases_.rejoined(number, rejoin.started, session);
+    leases_.rejoined(number, rejoin.epoch, rejoin.started, session);
     note(now, fmt::format("unit {} has joined again", number.value()));
     advance(now);
     return true;
