@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -242,14 +241,6 @@ def tag(
     print(", ".join(past.set_tags(_find(run), tags, remove or [])) or "no tags")
 
 
-def _has_units(folder: Path) -> bool:
-    """Return whether a run without a run control has units; a damaged one is not known to."""
-    with suppress(MeasureError):
-        found = store.Store.find(folder)
-        return found is not None and found.has_processes
-    return False
-
-
 @app.command(saved="complete folders are removed, others are whole")
 def remove(
     runs: Annotated[list[str], argument("ID...", "IDs of runs, complete or their beginnings.")],
@@ -261,10 +252,10 @@ def remove(
         raise MeasureError(f"{outside[0]} is not in the folder of runs; remove it by yourself")
     if live := [folder.name for folder in found if folders.has_control(folder)]:
         raise MeasureError(f"{live[0]} is going on; end it first: `daqloom control exit`")
-    if abandoned := [folder for folder in found if _has_units(folder)]:
+    if unattended := [folder for folder in found if store.has_units(folder)]:
         raise MeasureError(
-            f"{abandoned[0].name} has units that go on without a run control; continue it by "
-            f"`daqloom control --folder {abandoned[0]}` and end it, or wait until they end"
+            f"{unattended[0].name} has units that go on without a run control; continue it by "
+            f"`daqloom control --folder {unattended[0]}` and end it, or wait until they end"
         )
     question = f"remove {', '.join(folder.name for folder in found)}?"
     if not yes and not (sys.stdin.isatty() and typer.confirm(question)):

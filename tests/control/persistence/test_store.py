@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 
 import pytest
@@ -210,3 +211,16 @@ def test_a_full_disk_is_a_failure_of_the_store_and_not_of_the_run(tmp_path):
     store.save(world.control, 0.0, 0, [])
     assert "cannot write" in store.failure
     assert State.RUNNING in {unit.state for unit in world.control.units}
+
+
+def test_a_copy_of_a_run_is_refused_while_the_original_is_there(tmp_path):
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.mkdir()
+    store_in(original).save(lost_unit().control, 5.0, 10**18, PROCESSES)
+    shutil.copytree(original, copy)
+    with pytest.raises(MeasureError, match=f"copy is a copy of a run; .* original, {original}"):
+        Store.find(copy)
+    (tmp_path / "link").symlink_to(original)
+    assert Store.find(tmp_path / "link").about == Store.find(original).about
+    shutil.rmtree(original)
+    assert Store.find(copy).about.folder == str(original)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import grpc
 
+from daqloom.base.words import printable
 from daqloom.control.calls.admission import Metadata, greeting
 from daqloom.control.calls.connection import STEER, channel, read_certificates
 from daqloom.control.calls.registry import RUN, Kind, find_run
@@ -38,9 +39,20 @@ def ask(
             call = connection.unary_unary(STEER)
             answer: bytes = call(request, timeout=patience_s, metadata=metadata)
     except grpc.RpcError as error:
-        reason = error.details() or error.code() if isinstance(error, grpc.Call) else error
         hint = "" if shown else "; if it has certificates, give their folder with --certificates"
         raise MeasureError(
-            f"the {kind.listener} at {address} does not answer: {str(reason)[:300]}{hint}"
+            f"the {kind.listener} at {address} does not answer: {_reason(error, patience_s)}{hint}"
         ) from None
     return answer
+
+
+def _reason(error: grpc.RpcError, patience_s: float) -> str:
+    """Return why a call failed, without the layers of gRPC that passed it on."""
+    if not isinstance(error, grpc.Call):
+        return str(error)[:300]
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"no answer within {patience_s:.0f} s"
+    details = error.details() or error.code().name.lower().replace("_", " ")
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        details = details.rpartition(": ")[2].lower()
+    return printable(details[:300])

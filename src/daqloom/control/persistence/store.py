@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from daqloom._engine import RunControl
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.version import installed_version
-from daqloom.base.words import reason_of
+from daqloom.base.words import printable, reason_of
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import MOST_UNITS, Count, Counters, Message, Text, UnitNumber
 from daqloom.control.protocol.snapshot import Balance, RunSnapshot, Seconds
@@ -38,6 +38,7 @@ RUN, STATE, RESERVED, ADDRESS = "run.json", "state.json", "reserved", "address"
 TOKEN_BYTES = 16
 MOST_SETUPS = 100_000
 LONGEST_ADDRESS = 300
+LONGEST_PATH = 4096
 LARGEST_FILE_BYTES = 256 << 20
 FRESH_S = 10.0
 """Age of the stored counters at which the state is stored again (s)."""
@@ -91,6 +92,8 @@ class StoredRun(Message):
     name: Text
     """Name of the scenario."""
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,40}$")]
+    folder: Annotated[str, Field(max_length=LONGEST_PATH)]
+    """Folder in which the run began: a copy of it must not take the units of the original."""
     token: Annotated[bytes, Field(min_length=TOKEN_BYTES, max_length=TOKEN_BYTES)]
     scenario: dict[str, Any]
 
@@ -115,6 +118,7 @@ class Store:
             version=installed_version(),
             name=name[:1000],
             run=run,
+            folder=str(folder.absolute()),
             token=secrets.token_bytes(TOKEN_BYTES),
             scenario=scenario,
         )
@@ -146,6 +150,8 @@ class Store:
                 f"{folder} has a run of daqloom {about.version[:40]}, and this is "
                 f"{installed_version()}; continue the run with that version"
             )
+        if _has_run(original := Path(about.folder), about) and not original.samefile(folder):
+            raise MeasureError(f"{folder} is a copy of a run; continue the original, {original}")
         reserved = _read_number(folder / RESERVED)
         if state and reserved > state.snapshot.reserved_end:
             snapshot = state.snapshot.model_copy(update={"reserved_end": reserved})
@@ -243,6 +249,22 @@ def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
     return None
 
 
+def has_units(folder: Path) -> bool:
+    """Return whether a run without a run control has units on this machine; a damaged one is not
+    known to."""
+    with suppress(MeasureError):
+        found = Store.find(folder)
+        return found is not None and found.has_processes
+    return False
+
+
+def _has_run(folder: Path, about: StoredRun) -> bool:
+    """Return whether the run `about` is in a folder."""
+    with suppress(MeasureError):
+        return _read(folder / RUN, StoredRun).token == about.token
+    return False
+
+
 def _read(path: Path, kind: type[_T]) -> _T:
     """Read a file of this user. Raises MeasureError."""
     try:
@@ -254,10 +276,11 @@ def _read(path: Path, kind: type[_T]) -> _T:
         return TypeAdapter(kind).validate_json(content)
     except OSError as error:
         raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
-    except ValueError as error:
-        reason = str(error).splitlines()[0][:200]
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg'].lower()}"
         raise MeasureError(
-            f"{path} is not the state of a run ({reason}); begin a new run"
+            f"{path} is not the state of a run ({printable(reason[:200])}); begin a new run"
         ) from None
 
 
