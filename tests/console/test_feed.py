@@ -5,17 +5,26 @@ import pytest
 
 from daqloom.console.feed import MOST_PAST, MOST_VIEWERS, Feed, commands_of
 from daqloom.control.protocol.states import Goal, Phase, Standing
+from daqloom.control.record.meter import Bin
+from daqloom.control.record.series import SeriesWriter
 from daqloom.results.errors import MeasureError
 from support.consoles import status, unit
+
+UNITS = ("reset", "include", "exclude")
+"""Commands about units."""
 
 
 @pytest.mark.parametrize(
     ("phase", "goal", "expected"),
     [
-        (Phase.WAITING, Goal.IDLE, ["configure", "start", "reset", "exit"]),
-        (Phase.READY, Goal.READY, ["start", "reset", "exit"]),
-        (Phase.RUNNING, Goal.RUNNING, ["stop", "reset", "exit"]),
-        (Phase.ERROR, Goal.RUNNING, ["configure", "start", "stop", "reset", "exit"]),
+        (Phase.WAITING, Goal.IDLE, ["configure", "start", *UNITS, "exit"]),
+        (Phase.READY, Goal.READY, ["configure", "start", *UNITS, "exit"]),
+        (Phase.RUNNING, Goal.RUNNING, ["stop", *UNITS, "exit"]),
+        (
+            Phase.ERROR,
+            Goal.RUNNING,
+            ["configure", "start", "stop", *UNITS, "exit"],
+        ),
         (Phase.ENDING, Goal.ENDED, []),
     ],
 )
@@ -73,6 +82,22 @@ async def test_past_totals_are_bounded_and_reach_a_new_viewer() -> None:
     viewer = feed.frames()
     past = json.loads(await anext(viewer))["past"]
     assert (len(past), past[-1]["time_s"]) == (MOST_PAST, MOST_PAST + 50)
+    await viewer.aclose()
+
+
+async def test_a_console_that_comes_late_has_the_recorded_past_of_the_run(tmp_path) -> None:
+    row = {"events": 30.0, "bytes": 1e3, "unit_s": 4.0, "wait_peer_s": 1.0, "members": 2.0}
+    bins = [Bin(float(at), 1.0, row | {"events": 10.0 * at}, Phase.RUNNING, {}) for at in range(9)]
+    SeriesWriter(tmp_path).add(bins, 0.0)
+    feed = Feed(lambda: status(9.5, record=str(tmp_path), began_s=1000.0))
+    await feed.frame()
+    viewer = feed.frames()
+    past = json.loads(await anext(viewer))["past"]
+    assert [each["event_rate_hz"] for each in past[:9]] == [10.0 * at for at in range(9)]
+    first = past[0]
+    assert (first["at"], first["time_s"], first["members"]) == (1001.0, 1.0, 2)
+    assert (first["throughput_bps"], first["wait_peer"]) == (8e3, 0.25)
+    assert len(past) == 10
     await viewer.aclose()
 
 

@@ -87,6 +87,26 @@ def test_a_run_is_started_loses_a_unit_and_is_stopped_from_the_page(page: Page) 
     page.locator('#phase[data-kind="ready"]').wait_for()
 
 
+def test_units_are_excluded_and_values_changed_from_the_page(page: Page) -> None:
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="exclude 3").click()
+    page.get_by_role("button", name="include 3").click()
+    page.get_by_role("button", name="start", exact=True).click()
+    page.locator('#phase[data-kind="running"]').wait_for()
+    expect(page.locator("#settings-label")).to_be_hidden()
+    page.get_by_role("button", name="stop", exact=True).click()
+    page.locator('#phase[data-kind="ready"]').wait_for()
+    settings = page.locator("#settings")
+    settings.fill("event.rate=1 kHz; event.packing=x")
+    page.get_by_role("button", name="configure", exact=True).click()
+    expect(page.locator("#note")).to_contain_text("event.packing")
+    settings.fill("event.rate=1 kHz; event.packing=3")
+    page.get_by_role("button", name="configure", exact=True).click()
+    expect(settings).to_have_value("")
+    expect(page.locator("#note")).to_have_text("")
+    page.locator("#events li", has_text="event.packing").first.wait_for()
+
+
 def test_pages_are_accessible_in_light_and_dark_and_narrow(page: Page) -> None:
     for name in PAGES:
         go(page, name)

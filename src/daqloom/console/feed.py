@@ -6,9 +6,13 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from daqloom.base.extras import MissingExtraError
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.record.meter import Bin, present
+from daqloom.control.record.series import RUN, read_series
 from daqloom.control.status import Status, UnitStatus, trouble
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import SwitchStatus
@@ -27,9 +31,8 @@ def commands_of(status: Status) -> list[str]:
     if status.phase in ENDS or status.goal is Goal.ENDED:
         return []
     is_goal, is_stuck = status.goal is Goal.RUNNING, status.phase is Phase.ERROR
-    found = ["configure"] if status.goal is Goal.IDLE or is_stuck else []
-    found += ["start"] if not is_goal or is_stuck else []
-    return [*found, *(["stop"] if is_goal else []), "reset", "exit"]
+    found = ["configure", "start"] if not is_goal or is_stuck else []
+    return [*found, *(["stop"] if is_goal else []), "reset", "include", "exclude", "exit"]
 
 
 class Feed:
@@ -96,6 +99,7 @@ class Feed:
         if status.run != self._run:
             self._run = status.run
             self._past.clear()
+            self._past.extend(await asyncio.to_thread(_recorded, status))
         self._past.append(total)
         return {
             "run": status.run,
@@ -103,8 +107,10 @@ class Feed:
             "phase": status.phase,
             "goal": status.goal,
             "epoch": status.epoch,
+            "number": status.number,
             "failure": status.failure,
             "pending": status.pending,
+            "refusal": [status.requests, status.refusal],
             "can": commands_of(status),
             "total": total,
             "losses": [*status.lost.items(), *status.counts.items()],
@@ -118,6 +124,23 @@ class Feed:
         }
 
 
+def _recorded(status: Status) -> list[Mapping[str, Any]]:
+    """Return the last totals of a run's record, if it is on this machine."""
+    if not status.record:
+        return []
+    found: list[Mapping[str, Any]] = []
+    with suppress(MissingExtraError):
+        columns, _ = read_series(Path(status.record), RUN, status.time_s - MOST_PAST)
+        for values in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            phase, end_s = row.pop("phase"), row["time_s"] + row["width_s"]
+            known = {name: float(value) for name, value in row.items() if value == value}
+            rates, _ = present([Bin(row["time_s"], row["width_s"], known, Phase(phase), {})])
+            when = {"at": round(status.began_s + end_s, 3), "time_s": round(end_s, 3)}
+            found.append(when | {"members": int(known.get("members", 0)), **_round(rates)})
+    return found[-MOST_PAST:]
+
+
 def _round(rates: Mapping[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.{ROUNDED}g}") for name, value in rates.items()}
 
@@ -128,6 +151,7 @@ def _unit(unit: UnitStatus) -> dict[str, Any]:
         "unit": unit.unit,
         "state": unit.state if unit.member else unit.standing,
         "member": unit.member,
+        "excluded": "unit" if unit.is_excluded else "source" if unit.is_source_excluded else "",
         "host": unit.host,
         "pid": unit.pid,
         "reason": unit.reason,

@@ -16,6 +16,7 @@ const rows = new Map();
 let source = null;
 const listeners = [];
 let frames = 0;
+let refused; // number of the last request that was refused
 
 export const onFrame = (listener) => listeners.push(listener);
 
@@ -112,9 +113,11 @@ export function draw(frame) {
     return drawCommands([]);
   }
   const { total } = frame;
-  mark(frame.phase, `${frame.scenario}, run ${frame.run}, epoch ${frame.epoch} ${frame.pending}`,
-    frame.failure);
+  const number = frame.number === null ? "" : `, number ${frame.number}`;
+  mark(frame.phase,
+    `${frame.scenario}, run ${frame.run}${number}, epoch ${frame.epoch} ${frame.pending}`, frame.failure);
   drawCommands(frame.can);
+  drawRefusal(frame.refusal);
   const tiles = { "event rate": amount(total.event_rate_hz, "Hz"),
     "throughput": amount(total.throughput_bps, "b/s"),
     "latency, 99 %": amount(total.latency_p99_s, "s"),
@@ -139,19 +142,32 @@ export function draw(frame) {
 }
 
 function drawCommands(can) {
-  const names = can.filter((each) => each !== "reset");
+  const names = can.filter((each) => !["reset", "include", "exclude"].includes(each));
   if ($("commands").dataset.names === names.join()) return;
   $("commands").dataset.names = names.join();
   const disabled = document.body.dataset.role !== "operate";
+  $("settings-label").hidden = disabled || !names.includes("configure");
   $("commands").replaceChildren(...names.map((name) =>
     el("button", { type: "button", disabled, onclick: () => command({ command: name }) }, name)));
 }
 
+// A request may be refused after its answer, when its hooks and new values are known.
+function drawRefusal([requests, refusal]) {
+  if (refusal && refused !== undefined && requests !== refused) say(refusal);
+  refused = refusal ? requests : 0;
+}
+
+// New values for `configure`: KEY=VALUE, separated by semicolons.
+const settings = () => $("settings").value.split(";").map((each) => each.trim()).filter(Boolean);
+
 async function command(wanted) {
+  if (wanted.command === "configure") wanted.settings = settings();
+  if (wanted.command === "exclude" && !confirm(`Build without unit ${wanted.units[0]}?`)) return;
   if (wanted.command === "exit" && !confirm("End the run and all its units?")) return;
   try {
     await post("/api/run", wanted);
     say("");
+    if (wanted.command === "configure") $("settings").value = "";
   } catch (error) {
     say(error.message);
   }
@@ -167,6 +183,11 @@ const COLUMNS = { "unit": (u) => u.unit, "state": (u) => u.state, "host": (u) =>
 
 const percent = (share) => (share === undefined ? "" : `${Math.round(100 * share)} %`);
 
+function change(unit, { name, value }) {
+  const about = name === "reset" ? { unit } : { units: [unit], sources: value === "source" };
+  return command({ command: name, ...about });
+}
+
 // A row is made once; later only changed cells and changed places are touched.
 function drawUnits(units) {
   if (rows.size !== units.length) {
@@ -177,8 +198,7 @@ function drawUnits(units) {
   units.forEach((each, place) => {
     const { unit } = each;
     if (!rows.has(unit)) {
-      const button = el("button", { type: "button", onclick: () => command({ command: "reset", unit }) },
-        `reset ${unit}`);
+      const button = el("button", { type: "button", onclick: () => change(unit, button) });
       const cells = Object.keys(COLUMNS).map(() => el("td"));
       rows.set(unit, el("tr", {}, ...cells, el("td", {}, button)));
     }
@@ -188,7 +208,12 @@ function drawUnits(units) {
       if (row.cells[i].textContent !== text) row.cells[i].textContent = text;
     });
     row.className = each.member ? "" : "odd";
-    row.lastChild.firstChild.hidden = each.member || document.body.dataset.role !== "operate";
+    const button = row.lastChild.firstChild;
+    const isThere = each.member || each.state === "available";
+    const name = each.excluded ? "include" : isThere ? "exclude" : "reset";
+    if (button.name !== name) [button.name, button.textContent] = [name, `${name} ${unit}`];
+    button.value = each.excluded;
+    button.hidden = document.body.dataset.role !== "operate";
     if (body.rows[place] !== row) body.insertBefore(row, body.rows[place] ?? null);
   });
 }
