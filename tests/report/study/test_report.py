@@ -18,7 +18,7 @@ from daqloom.report.matplotlib_renderer import canvas
 from daqloom.report.page import Section
 from daqloom.report.study import provenance as study_provenance
 from daqloom.report.study import table as study_table
-from daqloom.report.study.page import StudyReport
+from daqloom.report.study.page import StudyReport, missing_seeds
 from daqloom.report.study.page import render as render_parts
 from daqloom.report.study.report import findings, pictures, write_report, write_reports
 from daqloom.report.study.report import sentences as report_sentences
@@ -446,3 +446,24 @@ def test_provenance_counts_each_record_once(computed):
             list(replay(load_study(file), opened))
         [origin] = opened.origins
     assert origin.runs == 2
+
+
+def test_a_report_names_the_results_that_are_missing():
+    dataset = study(RATES, SIZES, seeds=4)
+    assert missing_seeds(dataset, PEAK) == []
+    dataset[PEAK].loc[{"by": "simulate", "seed": [3, 4], "event.rate": RATES[1][0]}] = np.nan
+    dataset[PEAK].loc[{"by": "simulate", "event.rate": RATES[1][1]}] = np.nan  # no system
+    partial, everything = len(SIZES[1]), len(SIZES[1]) * len(RATES[1])
+    expected = (
+        f"The simulation lacks {2 * partial} results of 4 seeds at {partial} of {everything} "
+        "points, whose numbers are of the other seeds; `daqloom study run` computes what is "
+        "missing."
+    )
+    assert missing_seeds(dataset, PEAK) == [expected]
+    assert expected in StudyReport(dataset).lead
+    unbounded = searched(RATES, seeds=2)
+    unbounded["boundary"].loc[{"by": "simulate", "seed": 2}] = np.nan
+    unbounded["boundary_status"].loc[{"by": "simulate", "seed": 2}] = "above"
+    assert missing_seeds(unbounded, "boundary") == []
+    unbounded["boundary_status"].loc[{"by": "simulate", "seed": 2}] = ""
+    assert f"lacks {len(RATES[1])} results of 2 seeds" in missing_seeds(unbounded, "boundary")[0]

@@ -55,7 +55,8 @@ class StudyReport:
         """Sentences at the top of the page."""
         found = [one.sentences[0] for one in self.conclusions if one.is_answer]
         variables = points.shown_variables(self.dataset, self.show)
-        return [*summary.sentences(self.dataset, variables), *found]
+        partial = missing_seeds(self.dataset, variables[0])
+        return [*summary.sentences(self.dataset, variables), *found, *partial]
 
 
 def render(studies: Sequence[StudyReport], *, interactive: bool = False) -> str:
@@ -110,7 +111,27 @@ def state(dataset: Dataset, variable: str) -> list[str]:
         if not bool(known.all()):
             label = view.LOOKS[method].label
             sentences.append(f"The {label} gives {int(known.sum())} of {known.size} points.")
-    return sentences
+    return sentences + missing_seeds(dataset, variable)
+
+
+def missing_seeds(dataset: Dataset, variable: str) -> list[str]:
+    """Return a sentence for each method with points that have some of their seeds only."""
+    found = []
+    values = dataset[variable].notnull()
+    if variable in points.BOUNDARIES:  # a search has ended, though it may have found none
+        values = dataset["boundary_status"] != ""
+    for method in points.methods_of(dataset, variable):
+        known = values.sel({"by": method})
+        partial = known.any("seed") & ~known.all("seed")
+        if count := int(partial.sum()):
+            left = int((~known).where(partial, other=False).sum())
+            label, seeds = view.LOOKS[method].label, plural(known.sizes["seed"], "seed")
+            found.append(
+                f"The {label} lacks {plural(left, 'result')} of {seeds} at {count} of "
+                f"{partial.size} points, whose numbers are of the other seeds; `daqloom study run` "
+                "computes what is missing."
+            )
+    return found
 
 
 def _with_look(section: Section) -> Section:
