@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from daqloom.base import lazy, notebook
 from daqloom.deployment.scenarios import override
-from daqloom.scenario.file.show import assumed_comment, to_toml
+from daqloom.scenario.file.show import template, to_toml
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.parts import Parts
 from daqloom.study.methods import methods
@@ -41,8 +41,9 @@ class System:
         return self.scenario.name
 
     def show(self) -> str:
-        """Return the scenario as TOML with all defaults, after comments on assumed values."""
-        return assumed_comment(self.scenario) + to_toml(self.scenario)
+        """Return the scenario as TOML with all defaults, after comments on assumed values. Defaults
+        that depend on other keys are comments."""
+        return template(self.scenario)
 
     def with_overrides(self, overrides: Iterable[str] | Mapping[str, Any]) -> System:
         """Return the same system with some keys changed. `overrides` are `["event.size=2 MB"]` or

@@ -16,7 +16,7 @@ from daqloom.study.conclusions.levels import levels
 from daqloom.study.statistics import return_levels
 from daqloom.study.statistics.gev import Gev, maximum_likelihood
 from support.figures import marks
-from support.peak_studies import NEEDED, PEAK, gumbel, study, with_course
+from support.peak_studies import COURSE, NEEDED, PEAK, gumbel, study, with_course
 
 LATENCY = "collection_latency_s.mean"
 
@@ -50,11 +50,26 @@ def test_the_steps_of_an_axis_without_an_operating_point_are_listed_side_by_side
     assert levels_section.is_answer
     answer, along = levels_section.sentences[0].split(" By ")
     assert answer.startswith("At 12 kHz × fragments requested in parallel without a limit an ideal")
+    level = r"[\d.]+ \([\d.]+ to [\d.]+\)"
     assert re.fullmatch(
-        r"fragments requested in parallel, exceeded less than once a day: [\d.]+ MB with no "
-        r"limit, [\d.]+ MB with 8, [\d.]+ MB with 4\.",
+        r"fragments requested in parallel, exceeded less than once a day \(MB, 95 %\): "
+        rf"{level} with no limit, {level} with 8, {level} with 4\.",
         along,
     )
+
+
+def test_a_level_without_a_known_error_is_no_number_of_a_sentence() -> None:
+    axis = "building.outstanding_fragments"
+    dataset = with_course(study([12e3], [0.0, 4.0]), gumbel())
+    dataset = dataset.rename({"event.size": axis})
+    dataset[axis].attrs.pop("units", None)
+    dataset = dataset.assign_attrs(operating_point={"event.rate": 12e3})
+    random = np.random.default_rng(1)
+    floor = 2e6 * np.maximum(1.0, random.pareto(0.8, (3, 80)))  # a third of them equal
+    dataset[COURSE][1].loc[{axis: 4.0}] = floor
+    along = findings(dataset)[0].sentences[0].split(" By ")[1]
+    most = f"{floor.max() / 1e9:#.3g}".rstrip(".")
+    assert along.endswith(f"with no limit, not known (at most {most} seen) with 4.")
 
 
 def test_a_report_of_thirty_points_fits_each_once(monkeypatch: pytest.MonkeyPatch) -> None:

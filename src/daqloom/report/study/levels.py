@@ -157,27 +157,34 @@ def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
         line = {
             one.at[axis]: one
             for one in levels.points
-            if one.method == shown.method
-            and one.limit is None
-            and others == {key: one.at[key] for key in others}
+            if one.method == shown.method and others == {key: one.at[key] for key in others}
         }
         steps = dataset[axis].values[view.ordered_steps(dataset, axis)].tolist()
         if len(known := [step for step in reversed(steps) if step in line]) > 1:
-            values = {step: line[step].levels[longest].value for step in known}
-            divisor, unit = style.prefix("B", max(values.values()))
+            of_longest = {step: line[step].levels[longest] for step in known}
+            most = max(float(line[step].fit.maxima.max()) for step in known)
+            divisor, unit = style.prefix("B", most)
             shown_as = view.Quantity("", unit, divisor)
             is_mixed = len({line[step].metric for step in known}) > 1
             ideal = {NEEDED: "", PEAK: " (ideal buffer)" if is_mixed else ""}
             parts = [
-                f"{shown_as.text(float(f'{values[step]:.3g}'))} with "
+                f"{_along_text(shown_as, line[step], level)} with "
                 f"{view.step_text(dataset, axis, step)}{ideal[line[step].metric]}"
-                for step in known
+                for step, level in of_longest.items()
             ]
             period = levels.periods[longest].often
             sentences.append(
-                f"By {view.key_name(axis)}, exceeded less than {period}: {', '.join(parts)}."
+                f"By {view.key_name(axis)}, exceeded less than {period} ({unit}, 95 %): "
+                f"{', '.join(parts)}."
             )
     return sentences
+
+
+def _along_text(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
+    """Return a level as in the table, but no number whose error is unknown."""
+    if one.limit is None and math.isnan(level.high):
+        return f"not known (at most {quantity.number(float(one.fit.maxima.max()))} seen)"
+    return _level(quantity, one, level)
 
 
 _MEANINGS = {
