@@ -32,6 +32,7 @@ from daqloom.control.calls.registry import publish
 from daqloom.control.calls.service import Orders, Service
 from daqloom.control.counters.arrivals import ArrivalLog
 from daqloom.control.counters.pages import Pages
+from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store, StoredState
 from daqloom.control.plan import Plan
 from daqloom.control.protocol import wire
@@ -64,6 +65,7 @@ from daqloom.machine.launch import Launcher
 from daqloom.machine.machine import Machine
 from daqloom.machine.processes import Processes, ProcessRecord
 from daqloom.results.errors import MeasureError
+from daqloom.scenario.schema.measure import Measure
 
 TICKS_PER_HEARTBEAT = 2
 LONGEST_ATTACHING_S = 10.0
@@ -86,8 +88,8 @@ class Control(Steering):
 
     It also listens at `socket_file`, if given. `on_event` is called with each entry of the run's
     log, `on_count` with each unit that has reported its counters. Raises MeasureError on entering
-    if it cannot listen. `record` receives series, events and the summary of the run; `sink` is
-    the scenario's measure.sink."""
+    if it cannot listen. `record` receives series, events and the summary of the run, `publication`
+    its status each second; `sink` is the scenario's measure.sink."""
 
     def __init__(
         self,
@@ -104,6 +106,7 @@ class Control(Steering):
         on_event: Callable[[RunEvent], None] | None = None,
         on_count: Callable[[int], None] | None = None,
         record: Record | None = None,
+        publication: Publication | None = None,
         sink: str = "",
         steering: SteeringOptions | None = None,
         store: Store | None = None,
@@ -131,6 +134,9 @@ class Control(Steering):
         self._on_event = on_event or (lambda event: None)
         self._on_count = on_count or (lambda unit: None)
         self.record = record
+        self._publication = publication or Publication(Measure())
+        self._built_bytes = 0.0
+        """Most bytes of fragments that were built; the estimate of a moment may be lower."""
         self.ending = "ended"
         """State of the run in its summary, once it is over."""
         self._sink = sink
@@ -166,6 +172,7 @@ class Control(Steering):
             if self._clock:
                 self._clock.cancel()
             await self._service.close()
+            self._publication.close()
             raise
 
     async def _enter_run(self) -> Self:
@@ -176,6 +183,7 @@ class Control(Steering):
             if self._certificates:
                 host = reachable_host(self._certificates, host)
         self.address = join_address(host, port)
+        self._publication.open()
         self._clock = asyncio.create_task(self._tick())
         if self.store and self.store.state:
             self._resume(self.store, self.store.state)
@@ -239,6 +247,8 @@ class Control(Steering):
             await self._service.close()
             await self.processes.end()
             self._close_record(kind)
+            self._publication.publish(self.status)
+            self._publication.close()
 
     def _close_record(self, kind: type[BaseException] | None) -> None:
         if self.record:
@@ -309,12 +319,16 @@ class Control(Steering):
         """Return the state of the run and of all its units."""
         run, members = self.run, self.run.members
         rates, of_units = present(self.meter.last)
+        summary = self.summary()
+        self._built_bytes = max(self._built_bytes, summary.bytes)
         return Status(
             began_s=self.record.about.began.timestamp() if self.record else self.began_ns / 1e9,
             record=str(self.record.folder) if self.record else "",
             number=self.plan.run_number or None,
             rates=rates,
-            lost=self.summary().lost,
+            built_events=summary.events,
+            built_bytes=round(self._built_bytes),
+            lost=summary.lost,
             run=self.plan.run,
             scenario=self.name,
             time_s=self.now_s(),
@@ -328,7 +342,11 @@ class Control(Steering):
                 for unit in run.units
             ),
             events=tuple((event.time_s, event.text) for event in self.events[-MOST_EVENTS:]),
-            counts={**run.counts, **{f"refused.{why}": n for why, n in self.refused.items()}},
+            counts={
+                **run.counts,
+                **{f"refused.{why}": n for why, n in self.refused.items()},
+                "unsent_points": self._publication.unsent_points,
+            },
             requests=self.requests,
             refusal=self.refusal,
             pending=self.pending,
@@ -471,6 +489,8 @@ class Control(Steering):
             bins = list(self.meter.close(self.now_s()))
             if self.record:
                 self.record.add(self.now_s(), bins, self.summary)
+            if bins and (sentence := self._publication.publish(self.status)):
+                self.remark(sentence)
 
     # ---- outputs of the run control ----------------------------------------------------------
 

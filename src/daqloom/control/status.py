@@ -115,6 +115,10 @@ class Status(Message):
     number: Count | None = None
     """Number of the last run that was started; None before the first."""
     rates: Rates = Field(default_factory=dict)
+    built_events: Count = 0
+    """Events built since the start, complete or not."""
+    built_bytes: Count = 0
+    """Bytes of fragments in these; never falls."""
     lost: Annotated[dict[Text, Count], Field(max_length=20)] = Field(default_factory=dict)
     """Lost events since the start, by cause."""
     phase: Phase

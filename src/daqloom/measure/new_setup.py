@@ -18,10 +18,12 @@ FIXED = (
     "measure.cores",
     "measure.device",
     "measure.hosts",
+    "measure.influxdb",
     "measure.lab",
     "measure.launch",
     "measure.namespaces",
     "measure.port",
+    "measure.prometheus_run_port",
 )
 """Keys, and beginnings of keys, that take effect when processes start."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from daqloom.configuration.rules import run_plan
 from daqloom.control.calls.connection import read_certificates
 from daqloom.control.control import Control
+from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
@@ -218,6 +219,7 @@ def control_of(
         certificates=read_certificates(Path(own), "control") if own else None,
         on_event=on_event,
         on_count=on_count,
+        publication=Publication(measure),
         record=Record(record, about, store.age_s if store else 0.0) if record else None,
         sink=measure.sink,
         steering=steering,

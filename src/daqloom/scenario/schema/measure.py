@@ -22,7 +22,7 @@ MOST_HOSTS = 8192
 MOST_CORES = 4096
 HEARTBEATS_PER_TIMEOUT = 3
 WHEREABOUTS = frozenset({"hosts", "bind", "network", "port", "certificates"})
-WHEREABOUTS |= {"sink_files", "prometheus_port"}
+WHEREABOUTS |= {"sink_files", "prometheus_port", "prometheus_run_port", "influxdb"}
 """Keys on locations (hosts, addresses, folders), which do not affect the measured system."""
 
 
@@ -54,6 +54,14 @@ Address = Annotated[
     text(
         ipaddress.ip_address,
         'is not an IP address; expected one of this machine, such as "127.0.0.1"',
+    ),
+]
+Url = Annotated[
+    str,
+    pattern(
+        r"|https?://(\[[0-9a-fA-F:.]{1,45}\]|[A-Za-z0-9._-]{1,253})(:[0-9]{1,5})?(/[!-~]{0,1000})?",
+        "is not a URL of http or https without a user; expected one such as "
+        '"http://127.0.0.1:8086/write?db=daqloom"',
     ),
 ]
 Cores = Annotated[
@@ -223,6 +231,12 @@ class Measure(Part):
     prometheus_port: int = Field(default=0, ge=0, le=65535)
     """First port of the counters for Prometheus: unit N serves them on this port + N; 0: no
     counters served."""
+    prometheus_run_port: int = Field(default=0, ge=0, le=65535)
+    """Port of `bind` with the metrics of the whole run for Prometheus; 0: not served."""
+    influxdb: Url = ""
+    """URL to which the run control posts the same metrics each second, in line protocol, such as
+    "http://127.0.0.1:8086/write?db=daqloom"; empty: nowhere. A token is in the environment variable
+    DAQLOOM_INFLUXDB_TOKEN."""
 
     @property
     def over_tcp(self) -> bool:
