@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from daqloom import load
-from daqloom.base import lazy
+from daqloom.base import lazy, log
+from daqloom.base.words import reason_of
 from daqloom.cli.app import Group, group
 from daqloom.cli.console.columns import plain_console, print_table
 from daqloom.cli.console.terminal import (
@@ -107,6 +108,16 @@ Certificates = Annotated[
     option(
         "DIR",
         "Folder from `daqloom control certificates`; required unless the address is loopback.",
+    ),
+]
+LogFormat = Annotated[
+    log.Format,
+    option(
+        "FORMAT",
+        "Format of the log: text, json (objects, one a line, on standard error) or journal "
+        "(systemd's).",
+        "--log",
+        envvar=log.VARIABLE,
     ),
 ]
 LogDir = Annotated[Path | None, option("DIR", "Folder for the output of the units, one file each.")]
@@ -311,6 +322,7 @@ def up(
     ] = False,
     start: Annotated[bool, flag("Build events as soon as all units are ready.", "--start")] = False,
     log_dir: LogDir = None,
+    log_format: LogFormat = "text",
     hooks: Annotated[
         Path | None,
         option("FILE", "TOML file of hooks: programs that run at transitions.", "--hooks"),
@@ -326,6 +338,7 @@ def up(
     include N, exclude N, status, exit. Without a terminal, commands are read from standard input,
     one a line, and events are printed; the end of the input has no effect.
     """
+    _start_log(log_format)
     if scenario is None and folder is None:
         fail("give a scenario, or --folder with the run of an ended run control", BAD_INPUT)
     run_console.keep_up(
@@ -526,6 +539,15 @@ def _print_status(answer: control_status.Status) -> None:
     console.print(console_run.unit_table(answer, console.width))
 
 
+def _start_log(kind: log.Format) -> None:
+    try:
+        log.start_log(kind)
+    except OSError as error:
+        raise MeasureError(
+            f"--log {kind}: {log.JOURNAL}: {reason_of(error)}; expected systemd's journal; use json"
+        ) from None
+
+
 def unit(
     control: Annotated[
         str, option("HOST:PORT", "Address of the run control, host:port.", "--control")
@@ -553,6 +575,7 @@ def unit(
         float,
         option("S", "Time without the run control after which the unit ends.", min=1),
     ] = 10.0,
+    log_format: LogFormat = "text",
     parent: Annotated[int | None, typer.Option(hidden=True)] = None,
     address_file: Annotated[Path | None, typer.Option("--address-file", hidden=True)] = None,
     while_input: Annotated[bool, typer.Option("--while-input", hidden=True)] = False,
@@ -567,6 +590,7 @@ def unit(
     Example:
       srun --ntasks=8 daqloom unit --control daq1:41537 --certificates certs --token-file token
     """
+    _start_log(log_format)
     unit_program.run_unit(
         control,
         configure.live_node,

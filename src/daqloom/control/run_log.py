@@ -1,8 +1,10 @@
 """Log of a run: the engine's log, with the load of this machine."""
 
+import logging
 from dataclasses import dataclass, fields, replace
 
 from daqloom import _engine
+from daqloom.base.log import LOG
 from daqloom.base.words import plural
 from daqloom.machine.machine import Machine
 
@@ -29,6 +31,13 @@ def log_entry(event: _engine.RunEvent, machine: Machine) -> RunEvent:
     is_late = event.lost is not None and any(reason in event.text for reason in LATE)
     entry = RunEvent(**{field.name: getattr(event, field.name) for field in fields(RunEvent)})
     return replace(entry, text=entry.text + _busy(machine)) if is_late else entry
+
+
+def report_entry(entry: RunEvent) -> None:
+    """Log an entry in the format of this process."""
+    level = logging.WARNING if entry.is_trouble else logging.INFO
+    level = logging.ERROR if entry.about is About.FAILURE else level
+    LOG.log(level, "%s", entry.text, extra={"event": str(entry.about), "unit": entry.lost})
 
 
 def _busy(machine: Machine) -> str:

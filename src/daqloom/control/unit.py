@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from logging import ERROR, INFO
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ import grpc
 
 from daqloom._engine import Counters, LiveNode, UnitAnswer, UnitProcess
 from daqloom.base.claims import share
+from daqloom.base.log import LOG, identify
 from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import greeting
 from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
@@ -306,6 +308,7 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
     try:
         while (order := orders.get()) is not None:
             answer = unit.obey(order)
+            _report(order, answer)
             if isinstance(order, Configure) and unit.warnings:
                 answers.put(Trace(warnings=unit.warnings))
             if isinstance(order, Halt):
@@ -320,6 +323,14 @@ def _session(connection: Any, unit: Unit, number: int | None, patience_s: float)
         call.cancel()
         listener.join()
     return end
+
+
+def _report(order: AnyOrder, answer: UnitAnswer) -> None:
+    if isinstance(order, Configure):
+        identify(run=order.run, unit=order.unit)
+    name = type(order).__name__.lower()
+    level = ERROR if answer.failure else INFO
+    LOG.log(level, "%s", f"{name}: {answer.failure or answer.state}", extra={"event": name})
 
 
 def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], end: _End) -> None:

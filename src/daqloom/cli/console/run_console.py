@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
+from daqloom.base.log import LOG, identify
 from daqloom.base.output import OutputError
 from daqloom.base.words import reason_of
 from daqloom.cli.console.recording import print_summary, run_record
@@ -33,7 +34,7 @@ from daqloom.control.record.folders import (
 )
 from daqloom.control.record.record import SUMMARY
 from daqloom.control.run_folder import run_folder
-from daqloom.control.run_log import RunEvent
+from daqloom.control.run_log import RunEvent, report_entry
 from daqloom.control.run_numbers import RunNumbers
 from daqloom.control.status import Request
 from daqloom.control.steering import SteeringOptions
@@ -122,7 +123,7 @@ def keep_up(
         options += ["--run-numbers", str(run_numbers)] if run_numbers else []
         sys.exit(supervise([*COMMAND, "--folder", str(folder), *options]))
     with locked_run_folder(folder), pages_folder(store.about.run) as counters:
-        print(f"daqloom: the run is in {folder}", file=sys.stderr)
+        note(f"the run is in {folder}")
         logs = log_dir or folder
         logs.mkdir(parents=True, exist_ok=True)
         try:
@@ -159,7 +160,8 @@ async def _keep_up(
     reply: list[str] = []
 
     def on_event(event: RunEvent) -> None:
-        if not interactive:
+        report_entry(event)
+        if LOG.disabled and not interactive:
             print(f"{event.time_s:9.2f} s  {event.text}", flush=True)
 
     control = control_of(
@@ -171,15 +173,16 @@ async def _keep_up(
         store=store,
         counters=counters,
     )
+    identify(run=control.plan.run)
     with stopped_by_signals() as stop, ExitStack() as stack:
         async with control:
             token = stack.enter_context(control.publish())
-            print(f"daqloom: the run control listens at {control.address}", file=sys.stderr)
+            note(f"the run control listens at {control.address}")
             if not control.run.plan.launches:
                 command = f"daqloom unit --control {control.address} --token-file {token}"
                 if scenario.measure.certificates:
                     command += f" --certificates {scenario.measure.certificates}"
-                print(f"daqloom: start {control.run.plan.units} units: {command}", file=sys.stderr)
+                note(f"start {control.run.plan.units} units: {command}")
             if start and not (store and store.state):
                 control.obey(Request(command="start"))
 
@@ -203,7 +206,7 @@ async def _keep_up(
             for sentence in lost_events(part.counted, part.packing, sink)
         ]
         for sentence in (*lost, *unfinished_files(scenario)):
-            print(f"daqloom: {sentence}", file=sys.stderr)
+            note(sentence)
 
 
 async def _end(control: Control) -> None:

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from json import dumps
+from logging import ERROR
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from daqloom.base import extras, lazy
+from daqloom.base.log import report
 from daqloom.base.words import printable, reason_of
 from daqloom.cli.console.columns import print_list, print_table
 from daqloom.results.errors import MeasureError
@@ -140,13 +142,13 @@ def list_record(kind: str, titles: Mapping[str, str]) -> dict[str, Any]:
 
 
 def note(sentence: str) -> None:
-    """Print one sentence on standard error."""
-    print(f"daqloom: {escape(sentence)}", file=sys.stderr, flush=True)
+    """Print or log one sentence on standard error."""
+    report(escape(sentence))
 
 
 def fail(sentence: str, code: int) -> NoReturn:
-    """Print one sentence on standard error and exit."""
-    print(f"daqloom: {escape(sentence)}", file=sys.stderr)
+    """Print or log one sentence on standard error and exit."""
+    report(escape(sentence), ERROR)
     sys.exit(code)
 
 

@@ -5,8 +5,8 @@ import re
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from itertools import islice
 from urllib.parse import urlsplit
 
 from daqloom.base.words import reason_of
@@ -24,23 +24,20 @@ MOST_AT_ONCE = 1000
 TIMEOUT_S = 2.0
 RETRY_S = 1.0
 """Pause after a failure."""
-TEMPORARY = (408, 429)
 
 
 def points(status: Status, time_ns: int) -> list[str]:
-    """Return the metrics of a run as points: the fields are named as for Prometheus, without the
-    prefix, and labels are tags."""
+    """Return the metrics of a run as points: fields with the names of `METRICS`, labels as tags."""
     found: dict[str, list[str]] = {}
-    for sample in samples(status):
-        fields = found.setdefault(_tags(sample.labels), [])
-        fields.append(f"{sample.metric.suffixed}={sample.value!r}")
+    for metric, labels, number in samples(status):
+        found.setdefault(_tags(labels), []).append(f"{metric.name}={number!r}")
     return [f"{MEASUREMENT}{tags} {','.join(fields)} {time_ns}\n" for tags, fields in found.items()]
 
 
 def _tags(labels: Mapping[str, str]) -> str:
-    """Return tags; a value has no line feed, no backslash at its end, and is not empty."""
-    values = {key: re.sub(r"\s", " ", value).rstrip("\\") for key, value in labels.items()}
-    escaped = {key: re.sub(r"([,= ])", r"\\\1", value) for key, value in values.items()}
+    """Return tags, whose values can have no line feed and no backslash at the end."""
+    plain = {key: re.sub(r"[\r\n]", " ", value).rstrip("\\") for key, value in labels.items()}
+    escaped = {key: re.sub(r"([,= ])", r"\\\1", value) for key, value in plain.items()}
     return "".join(f",{key}={value}" for key, value in escaped.items() if value)
 
 
@@ -52,8 +49,8 @@ class Writer:
         self._url = urlsplit(url)
         self._headers = {"Authorization": f"Token {token}"} if token else {}
         self.where = url.partition("?")[0]
-        host = self._url.hostname or ""
-        if token and self._url.scheme == "http" and not is_loopback(host):
+        """Address for messages, without its query, which may contain a secret."""
+        if token and self._url.scheme == "http" and not is_loopback(self._url.hostname or ""):
             raise MeasureError(
                 f"measure.influxdb = {self.where}: the token in {TOKEN} would go over http, where "
                 "others can read it; use https"
@@ -61,7 +58,7 @@ class Writer:
         self.unsent = 0
         """Dropped points."""
         self.failure = ""
-        """Failure of the last attempt; empty if the server took the points."""
+        """Failure of the last attempt; empty if the server accepted the points."""
         self._waiting: deque[str] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -72,17 +69,18 @@ class Writer:
         """Add points; return at once."""
         with self._changed:
             self._waiting.extend(new)
-            self._limit(MOST_WAITING)
+            self._drop(MOST_WAITING)
             self._changed.notify()
 
     def close(self) -> None:
-        """Send what waits, in one attempt, and end the thread; give up after `TIMEOUT_S`."""
+        """Send the points that wait, and end the thread; give up after a failure or `TIMEOUT_S`."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         self._thread.join(TIMEOUT_S)
 
-    def _limit(self, most: int) -> None:
+    def _drop(self, most: int) -> None:
+        """Drop the oldest points, so that `most` are left."""
         while len(self._waiting) > most:
             self._waiting.popleft()
             self.unsent += 1
@@ -91,37 +89,28 @@ class Writer:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._closing)
-                batch = list(islice(self._waiting, MOST_AT_ONCE))
-                for _ in batch:
-                    self._waiting.popleft()
+                count = min(len(self._waiting), MOST_AT_ONCE)
+                batch = [self._waiting.popleft() for _ in range(count)]
             if not batch:
                 return
-            self.failure, is_final = self._post("".join(batch).encode())
+            self.failure = self._post("".join(batch).encode())
             with self._changed:
-                if is_final:
-                    self.unsent += len(batch)
-                elif self.failure:
+                if self.failure:
                     self._waiting.extendleft(reversed(batch))
-                    self._limit(MOST_WAITING)
-                if self.failure and self._changed.wait_for(lambda: self._closing, RETRY_S):
-                    self._limit(0)
+                    is_over = self._changed.wait_for(lambda: self._closing, RETRY_S)
+                    self._drop(0 if is_over else MOST_WAITING)
 
-    def _post(self, body: bytes) -> tuple[str, bool]:
-        """Return why the server did not take the points, and whether it never will."""
+    def _post(self, body: bytes) -> str:
+        """Return why the server did not accept the points; empty if it did."""
         url = self._url
+        target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
         try:
-            connection = kind(url.hostname or "", url.port, timeout=TIMEOUT_S)
-            try:
-                target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+            with closing(kind(url.hostname or "", url.port, timeout=TIMEOUT_S)) as connection:
                 connection.request("POST", target, body, self._headers)
-                code = connection.getresponse().status
-            finally:
-                connection.close()
+                status = connection.getresponse().status
         except OSError as error:
-            return reason_of(error), False
+            return reason_of(error)
         except (HTTPException, ValueError):
-            return "the answer is not HTTP", False
-        if code < 300:
-            return "", False
-        return f"HTTP {code}", 300 <= code < 500 and code not in TEMPORARY
+            return "the answer is not HTTP"
+        return "" if 200 <= status < 300 else f"HTTP {status}"

@@ -4,10 +4,12 @@ it."""
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from logging import WARNING
+
+from daqloom.base.log import report
 
 SUPERVISED = "DAQLOOM_SUPERVISED"
 """Environment variable of a run control that has a supervisor."""
@@ -30,4 +32,4 @@ def supervise(command: Sequence[str]) -> int:
         if code in FINAL or often:
             return code if code >= 0 else 128 - code
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        print(f"daqloom: the run control has ended {how}; it is started again", file=sys.stderr)
+        report(f"the run control has ended {how}; it is started again", WARNING)
