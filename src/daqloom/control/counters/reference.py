@@ -1,13 +1,14 @@
-"""Reference of a unit's counters, from the engine's descriptions: `python -m
-daqloom.control.counters.reference` writes the table in docs/reference/operations.md."""
+"""Reference of the counters of a unit, from the engine's descriptions, and of the metrics of a run:
+`python -m daqloom.control.counters.reference` writes the tables in docs/reference/operations.md."""
 
 import sys
 from pathlib import Path
 
 from daqloom._engine import known_counters
+from daqloom.base import lazy
 
-BEGIN = "<!-- counters: written by `make docs` -->\n"
-END = "<!-- end of counters -->\n"
+with lazy.imports():
+    from daqloom.control.counters import run_metrics
 
 
 def counter_meanings() -> dict[str, str]:
@@ -15,19 +16,35 @@ def counter_meanings() -> dict[str, str]:
     return {each.name: each.meaning for each in known_counters()}
 
 
-def table() -> str:
+def counter_table() -> str:
     """Return the counters as a Markdown table."""
     rows = [f"| `{name}` | {meaning} |" for name, meaning in counter_meanings().items()]
-    return "\n".join(["| counter | meaning |", "|---|---|", *rows, ""])
+    return "\n".join(["| counter | meaning |", "|---|---|", *rows])
+
+
+def run_table() -> str:
+    """Return the metrics of a run as a Markdown table."""
+    rows = [
+        f"| `{run_metrics.PREFIX}{metric.name}` | {f'`{metric.label}`' if metric.label else ''} "
+        f"| {metric.meaning} |"
+        for metric in run_metrics.METRICS
+    ]
+    return "\n".join(["| metric | label | meaning |", "|---|---|---|", *rows])
+
+
+TABLES = {"counters": counter_table, "metrics of a run": run_table}
 
 
 def written_into(page: str) -> str:
-    """Return the page with the table between its marks. Raises ValueError without marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no lines {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    """Return the page with each table between its marks. Raises ValueError without marks."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: written by `make docs` -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = page.partition(begin)
+        _, is_ended, after = rest.partition(end)
+        if not (found and is_ended):
+            raise ValueError(f"the page has no lines {begin.strip()} and {end.strip()}")
+        page = f"{before}{begin}\n{table()}\n\n{end}{after}"
+    return page
 
 
 if __name__ == "__main__":
