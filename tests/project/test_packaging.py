@@ -56,6 +56,7 @@ def test_every_package_has_its_files() -> None:
         for line in (DEBIAN / f"{name}.install").read_text().splitlines():
             path = line.split()[0]
             assert path.startswith("usr/") or (ROOT / path).exists(), path
+    assert (ROOT / (DEBIAN / "daqloom.examples").read_text().strip() / "alerts.yml").exists()
     for line in (DEBIAN / "libdaqloom-dev.examples").read_text().split():
         assert (ROOT / line / "main.cpp").exists()
 

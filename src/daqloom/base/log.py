@@ -25,8 +25,10 @@ _context: dict[str, str | int] = {}
 
 def start_log(kind: Format) -> None:
     """Log in this format; as "text", only `report` prints. Raises OSError without a journal."""
-    if kind != "text":
-        LOG.handlers = [_JsonLines() if kind == "json" else _Journal()]
+    made = {"text": logging.NullHandler, "json": _JsonLines, "journal": _Journal}[kind]()
+    for former in LOG.handlers:
+        former.close()
+    LOG.handlers = [made]
     os.environ[VARIABLE] = kind
     LOG.setLevel(logging.INFO)
     LOG.disabled = kind == "text"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from daqloom._engine import RunPlan
 from daqloom.control.control import Control
+from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
@@ -38,11 +39,17 @@ async def controlled(
     folder: Path,
     launcher: Launcher | None = None,
     steering: SteeringOptions | None = None,
+    publication: Publication | None = None,
     **changes,
 ):
     async with asyncio.timeout(HUNG_S):
         async with Control(
-            plan(folder, **changes), launcher or Local(FAKE), folder=folder, steering=steering
+            plan(folder, **changes),
+            launcher or Local(FAKE),
+            folder=folder,
+            name="fake",
+            steering=steering,
+            publication=publication,
         ) as it:
             yield it
 

@@ -35,10 +35,10 @@ def points(status: Status, time_ns: int) -> list[str]:
 
 
 def _tags(labels: Mapping[str, str]) -> str:
-    """Return tags, whose values can have no line feed and no backslash at the end."""
-    plain = {key: re.sub(r"[\r\n]", " ", value).rstrip("\\") for key, value in labels.items()}
-    escaped = {key: re.sub(r"([,= ])", r"\\\1", value) for key, value in plain.items()}
-    return "".join(f",{key}={value}" for key, value in escaped.items() if value)
+    """Return tags. No value may be empty or end with a backslash, which has no escape."""
+    plain = {key: value.rstrip("\\") for key, value in labels.items()}
+    escaped = {key: re.sub(r"([,= ])", r"\\\1", value) for key, value in plain.items() if value}
+    return "".join(f",{key}={value}" for key, value in escaped.items())
 
 
 class Writer:
