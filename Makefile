@@ -174,7 +174,7 @@ generated := $(addprefix docs/reference/,$(addsuffix .md,scenario metrics study 
 docs: $(generated) module-release
 	for kind in scenario study switch device published; do \
 		$(bin)/daqloom schema $$kind --output schemas/$$kind.json || exit; done
-	$(bin)/python -m daqloom.control.counters.reference docs/reference/operations.md
+	$(bin)/python -m daqloom.control.reference docs/reference/operations.md
 	$(bin)/python scripts/llms.py >llms.txt
 	$(bin)/python -m daqloom.study.reproduction.pages docs/explanation/*.md
 

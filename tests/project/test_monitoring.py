@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from daqloom.control.counters.run_metrics import METRICS, PREFIX
+from daqloom.control.run_metrics import METRICS, PREFIX
 from support.monitoring import BOARD, FOLDER, expressions, rules
 from support.repository import ROOT
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from daqloom import _engine
-from daqloom.control.counters import reference as counters
 from daqloom.control.counters.exporter import SLOTS
 from daqloom.control.protocol.states import Phase, Refusal, ReportRefusal, Standing, State
+from daqloom.control.reference import written_into
 from daqloom.deployment.scenarios import load
 from daqloom.measure.configure import live_config
 from daqloom.scenario import Scenario
@@ -48,7 +48,7 @@ def test_every_counter_is_described_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_page_has_the_counters_states_transitions_and_refusals() -> None:
     page = PAGE.read_text()
-    assert counters.written_into(page) == page, "make docs"
+    assert written_into(page) == page, "make docs"
     missing = [
         each for kind in (State, Standing, Phase) for each in kind if f"`{each}`" not in page
     ]

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from daqloom.control.counters.publication import Publication
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.publication import Publication
 from daqloom.device.adapter import PortCount
 from daqloom.device.document import build
 from daqloom.scenario.schema.measure import Measure

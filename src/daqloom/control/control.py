@@ -32,7 +32,6 @@ from daqloom.control.calls.registry import publish
 from daqloom.control.calls.service import Orders, Service
 from daqloom.control.counters.arrivals import ArrivalLog
 from daqloom.control.counters.pages import Pages
-from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store, StoredState
 from daqloom.control.plan import Plan
 from daqloom.control.protocol import wire
@@ -46,6 +45,7 @@ from daqloom.control.protocol.messages import (
     Trace,
 )
 from daqloom.control.protocol.states import Goal, Phase, Refusal, ReportRefusal, State
+from daqloom.control.publication import Publication
 from daqloom.control.record.meter import Meter, Row, present
 from daqloom.control.record.record import Record, Summary
 from daqloom.control.record.summary import sums

@@ -10,10 +10,10 @@ from pathlib import Path
 from daqloom.configuration.rules import run_plan
 from daqloom.control.calls.connection import read_certificates
 from daqloom.control.control import Control
-from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.messages import MOST_ARRIVALS
+from daqloom.control.publication import Publication
 from daqloom.control.record.record import About, Record
 from daqloom.control.run_log import RunEvent
 from daqloom.control.steering import SteeringOptions

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from daqloom._engine import RunPlan
 from daqloom.control.control import Control
-from daqloom.control.counters.publication import Publication
 from daqloom.control.persistence.store import Store
 from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.publication import Publication
 from daqloom.control.run_numbers import RunNumbers
 from daqloom.control.steering import SteeringOptions
 from daqloom.machine.launch import Launcher, Local

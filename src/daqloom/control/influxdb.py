@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
 from daqloom.base.words import reason_of
-from daqloom.control.counters.run_metrics import samples
+from daqloom.control.run_metrics import samples
 from daqloom.control.status import Status
 from daqloom.machine.addresses import is_loopback
 from daqloom.results.errors import MeasureError

@@ -6,9 +6,9 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from daqloom.control.counters import publication as publication_module
-from daqloom.control.counters.publication import Publication
+from daqloom.control import publication as publication_module
 from daqloom.control.protocol.states import Goal, Phase
+from daqloom.control.publication import Publication
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.measure import Measure
 from support.measure.controlled_runs import controlled, running
@@ -85,13 +85,13 @@ async def test_the_log_has_the_begin_and_the_end_of_a_failure_of_influxdb(
     monkeypatch.setenv("DAQLOOM_INFLUXDB_TOKEN", "t")
     publication = Publication(Measure(influxdb="http://127.0.0.1:8086/write?db=x"))
 
-    def said() -> list[str]:
+    def logged() -> list[str]:
         return [event.text for event in control.events if "accept" in event.text]
 
     async with controlled(tmp_path, publication=publication) as control:
-        await control.until(lambda: len(said()) == 2)
+        await control.until(lambda: len(logged()) == 2)
         assert control.status().counts["unsent_points"] == 3
-    assert said() == [
+    assert logged() == [
         "http://127.0.0.1:8086/write does not accept points: connection refused; check "
         "measure.influxdb",
         "http://127.0.0.1:8086/write accepts points again",

@@ -6,8 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from daqloom.control.counters import influxdb
-from daqloom.control.counters.influxdb import MOST_WAITING, Writer, points
+from daqloom.control import influxdb
+from daqloom.control.influxdb import MOST_WAITING, Writer, points
 from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.status import Status
 from daqloom.results.errors import MeasureError
@@ -32,8 +32,8 @@ def test_points_have_a_line_for_each_set_of_labels() -> None:
     assert found[0].startswith("daqloom_run,run=r1,scenario=mine,phase=waiting phase=0.0 17")
     assert "daqloom_run,run=r1,scenario=mine,phase=ready phase=1.0 1700000000000000000\n" in found
     assert (
-        "daqloom_run,run=r1,scenario=mine number=0.0,epoch=3.0,members=0.0,events_total=12.0,"
-        "bytes_total=34.0,units_lost_total=2.0,regroupings_total=4.0,unsent_points_total=0.0,"
+        "daqloom_run,run=r1,scenario=mine epoch=3.0,members=0.0,events_total=12.0,"
+        "bytes_total=34.0,units_lost_total=2.0,regroupings_total=4.0,"
         "time_seconds=1.5 1700000000000000000\n"
     ) in found
     assert (

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 from daqloom.control.counters.exporter import Exporter
-from daqloom.control.counters.influxdb import TOKEN, Writer, points
-from daqloom.control.counters.run_metrics import RunCollector
+from daqloom.control.influxdb import TOKEN, Writer, points
+from daqloom.control.run_metrics import RunCollector
 from daqloom.control.status import Status
 from daqloom.scenario.schema.measure import Measure
 
@@ -46,13 +46,11 @@ class Publication:
         if not (self._writer and self._collector.status):
             return ""
         self._writer.add(points(self._collector.status, time.time_ns()))
-        failure, before = self._writer.failure, self._failure
-        self._failure = failure
-        if bool(failure) == bool(before):
+        self._failure, before = self._writer.failure, self._failure
+        if bool(self._failure) == bool(before):
             return ""
-        if not failure:
-            return f"{self._writer.where} accepts points again"
-        return f"{self._writer.where} does not accept points: {failure}; check measure.influxdb"
+        why = f"does not accept points: {self._failure}; check measure.influxdb"
+        return f"{self._writer.where} {why if self._failure else 'accepts points again'}"
 
     def close(self) -> None:
         """End the page and the thread of the writer."""
