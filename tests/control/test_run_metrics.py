@@ -102,7 +102,7 @@ def test_the_page_has_the_numbers_of_the_status() -> None:
     assert {each.name for each in METRICS} == set(expected)
     for name, values in expected.items():
         assert {label: found[name, label] for label in values} == values
-    # What is unknown is absent, not zero.
+    # Unknown numbers are absent, not zero.
     assert not {("buffer_fill_ratio", "output"), ("waiting_max_ratio", "peer")} & found.keys()
 
 
