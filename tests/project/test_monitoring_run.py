@@ -22,6 +22,7 @@ pytestmark = NEEDS
 def run_of(scenario: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run with its engine, which ends with the block."""
     command = [*DAQLOOM, "control", str(scenario), "--start", "--log", "json"]
+    command += ["--log-dir", str(log.parent)]
     with log.open("wb") as opened:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=opened)
         try:
@@ -72,6 +73,14 @@ async def test_prometheus_has_the_run_and_all_panels_and_raises_an_alert(tmp_pat
     assert {tuple(entry) for entry in entries} == {
         ("time", "level", "run", "unit", "event", "message")
     }
+    (run,) = {entry["run"] for entry in entries} - {None}  # it has none before its first setup
+    of_unit = [json.loads(line) for line in (tmp_path / "unit-1.log").read_text().splitlines()]
+    assert {(entry["run"], entry["unit"], entry["level"]) for entry in of_unit} == {
+        (run, 1, "info")
+    }
+    orders = [entry["event"] for entry in of_unit]
+    assert orders[:4] == ["configure", "prepare", "connect", "start"]
+    assert of_unit[3]["message"] == "start: running"
     losses = [entry for entry in entries if entry["unit"] is not None]
     assert [(entry["level"], entry["event"]) for entry in losses] == [("warning", "unit")]
     assert losses[0]["message"].startswith(f"unit {losses[0]['unit']} is lost: ")

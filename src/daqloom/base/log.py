@@ -18,7 +18,7 @@ VARIABLE = "DAQLOOM_LOG"
 JOURNAL = "/run/systemd/journal/socket"
 PRIORITIES = {logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6}
 """Priorities of syslog."""
-LONGEST = 64 * 1024
+LONGEST = 32 * 1024
 """Longest message of the journal (characters); an entry has to fit into one datagram."""
 _context: dict[str, str | int] = {}
 

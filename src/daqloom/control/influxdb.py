@@ -112,5 +112,5 @@ class Writer:
         except OSError as error:
             return reason_of(error)
         except (HTTPException, ValueError):
-            return "the answer is not HTTP"
+            return "no answer in HTTP, or an invalid port or token"
         return "" if 200 <= status < 300 else f"HTTP {status}"

@@ -40,6 +40,9 @@ def sums(
     for part in parts:
         known = sink if has_ended else "user"
         fates.update(accounts(part.counted, part.balance, 0, part.packing, known))
+        if not has_ended:  # which `accounts` leaves out without the sink
+            unwritten = (each.meps_not_written or 0 for each in part.counted.values())
+            fates["not_written"] += part.packing * sum(unwritten)
         delivered = (each.meps_delivered or 0 for each in part.counted.values())
         events_built += part.packing * sum(delivered)
     counted = [unit.tally.totals for unit in run.units]
