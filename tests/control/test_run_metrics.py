@@ -75,7 +75,7 @@ def test_the_page_has_the_numbers_of_the_status() -> None:
         unit(2, Standing.LOST, wait_consumer=0.9),  # no member: it does not count
     )
     found = page(status(units))
-    expected = {
+    expected: dict[str, dict[str, float]] = {
         "phase": {"running": 1, "error": 0, "waiting": 0},
         "goal": {"running": 1, "ready": 0},
         "number": {"": 7},
