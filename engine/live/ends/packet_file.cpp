@@ -304,6 +304,7 @@ base::expected<PacketFileWriter> PacketFileWriter::create(std::string path) {
     if (!file) {
         return base::system_failure(fmt::format("cannot write {}: {}", part, std::strerror(errno)));
     }
+    ::unlink((path + index_ending).c_str());  // index of a removed file of this name
     // The lock shows that the file is being written; file systems without locks cannot show this.
     [[maybe_unused]] const int locked = ::flock(file.get(), LOCK_EX | LOCK_NB);
     return PacketFileWriter(std::move(path), std::move(file));

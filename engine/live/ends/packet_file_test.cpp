@@ -293,6 +293,14 @@ TEST_F(PacketFiles, AppearWhenTheyAreComplete) {
     EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(PacketFiles, HaveNoIndexOfARemovedFileOfTheirName) {
+    const auto whole = write(mfps(3, 4, Bytes{50}));
+    std::filesystem::remove(whole);
+    ASSERT_TRUE(std::filesystem::exists(whole + index_ending));
+    const auto file = base::value_of(PacketFileWriter::create(whole));
+    EXPECT_FALSE(std::filesystem::exists(whole + index_ending));  // also if this process is killed
+}
+
 TEST_F(PacketFiles, AreLockedWhileTheyAreWritten) {
     auto writer = PacketFileWriter::create(path("c.mfp"));
     ASSERT_TRUE(writer);
