@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -163,9 +162,10 @@ class Memory:
 
 
 def private_bytes(pid: int) -> int:
-    """Return the resident memory of a process without files and shared memory (B)."""
+    """Return the resident memory of a process without files and shared memory (B); 0 for one that
+    has ended."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
 
 
 def processes_with(variable: str) -> list[int]:

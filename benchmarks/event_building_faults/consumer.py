@@ -1,6 +1,6 @@
 """Consumer of a unit's output, which appends each packet that counts for it to a file.
 
-    python consumer.py daqloom/RUN/UNIT/output FOLDER NAME
+python consumer.py daqloom/RUN/UNIT/output FOLDER NAME
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import fcntl
 import os
 import sys
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -65,10 +66,8 @@ def main(output: str, folder: str, name: str) -> None:
         except (OSError, ValueError):  # no such output now
             time.sleep(0.2)
             continue
-        try:
+        with suppress(ConnectionError):  # a killed writer
             consume(reader, series)
-        except ConnectionError:  # a killed writer
-            pass
         del reader
         series.finish()
 

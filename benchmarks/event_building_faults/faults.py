@@ -1,13 +1,13 @@
 """Faults by kind. Each begins when all units build events, and is over when its function returns.
 
-    unit       killed, stopped
-    group      all or half of the units killed or stopped; over tcp half of them without their links
-    control    killed in each phase of a run, with a unit or alone, and started again; stopped
-    network    over tcp: link down, two units or a unit and its run control apart, all links down;
-               over shm: connections to the run control reset
-    disk       full
-    consumer   killed, stalled, late
-    hook       fails or hangs before or after a transition
+unit       killed, stopped
+group      all or half of the units killed or stopped; over tcp half of them without their links
+control    killed in each phase of a run, with a unit or alone, and started again; stopped
+network    over tcp: links down, units apart, units and their run control apart;
+           over shm: connections to the run control reset
+disk       full
+consumer   killed, stalled, late
+hook       fails or hangs before or after a transition
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import permutations
 
 from companions import Consumers
 from system import (
@@ -52,6 +53,7 @@ class Faults:
             "control-apart": partial(self._control_apart, everyone=False),
             "control-apart-from-all": partial(self._control_apart, everyone=True),
             "all-links": partial(self._links_down, share=1.0),
+            "units-apart": self._units_apart,
         }
         group = {
             "all-killed": partial(self._units_killed, share=1.0),
@@ -90,16 +92,17 @@ class Faults:
         """Sink that a kind of fault needs."""
 
     def course(self, count: int, kinds: list[str], only: list[str]) -> list[tuple[str, str]]:
-        """Return `count` faults in random order: of each kind equally many, of each kind all."""
-        named: list[list[tuple[str, str]]] = []
+        """Return `count` faults in random order: equally many of each kind, and within a kind of
+        each name."""
+        choices = []
         for kind in kinds:
             names = [name for name in self.kinds[kind] if not only or name in only]
             self._chance.shuffle(names)
-            named.append([(kind, name) for name in names])
+            choices += [[(kind, name) for name in names]] if names else []
         found = []
         for number in range(count):
-            of_kind = named[number % len(named)]
-            found.append(of_kind[number // len(named) % len(of_kind)])
+            of_kind = choices[number % len(choices)]
+            found.append(of_kind[number // len(choices) % len(of_kind)])
         self._chance.shuffle(found)
         return found
 
@@ -182,21 +185,24 @@ class Faults:
 
     def _pair_apart(self) -> str:
         one, other = self._chance.sample(range(self._system.units), 2)
-        return self._apart({one: address(other), other: address(one)}, f"units {one} and {other}")
+        return self._apart([(one, other), (other, one)], f"units {one} and {other}")
+
+    def _units_apart(self) -> str:
+        return self._apart(list(permutations(range(self._system.units), 2)), "all units")
 
     def _control_apart(self, *, everyone: bool) -> str:
         units = self._some(1.0 if everyone else 0.0)
-        return self._apart(dict.fromkeys(units, CONTROL), f"run control and {named(units)}")
+        return self._apart([(unit, None) for unit in units], f"run control and {named(units)}")
 
-    def _apart(self, cuts: dict[int, str], what: str) -> str:
-        """Let units reach an address each no more."""
+    def _apart(self, pairs: list[tuple[int, int | None]], what: str) -> str:
+        """Let units not reach another one each, or the run control (None)."""
         network = self._system.network
         assert network
-        for unit, to in cuts.items():
-            network.blackhole(unit, to, "add")
-        pause_s = self._pause()
-        for unit, to in cuts.items():
-            network.blackhole(unit, to, "delete")
+        for change in ("add", "delete"):
+            for unit, to in pairs:
+                network.blackhole(unit, CONTROL if to is None else address(to), change)
+            if change == "add":
+                pause_s = self._pause()
         return f"{what} apart for {pause_s:.1f} s"
 
     def _connections_reset(self, *, everyone: bool) -> str:
@@ -246,7 +252,7 @@ class Faults:
                 system.request("start")
             except MeasureError as error:
                 refusal = str(error)
-        if ("before", "start") == (when, transition):
+        if (when, transition) == ("before", "start"):
             if not refusal:
                 raise RuntimeError("a start was not refused, though its hook had failed")
             system.request("start")

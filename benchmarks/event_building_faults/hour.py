@@ -40,8 +40,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from companions import Consumers, Memory, Viewer, processes_with, study  # noqa: E402
-from faults import KINDS, Faults  # noqa: E402
 from recording import Recording, books, problems_of  # noqa: E402
+
+from faults import KINDS, Faults  # noqa: E402
 
 PACKING = 20
 COMPARISONS, COMPARISON_S, SETTLING_S = 10, 20.0, 3.0
@@ -72,6 +73,8 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[])
     given = parser.parse_args()
     isolated()
+    if not given.faults:  # all is to be built, also while a sink is kept from its processor
+        given.set.insert(0, "measure.when_full=wait")
     report = compared(given) if given.compare_console else hour(given)
     if left := processes_with(f"{MARK}={os.environ[MARK]}"):
         report["problems"].append(f"processes {left} are left behind")
@@ -107,9 +110,15 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
         fates = books(system.folder, system.sinks)
         recorded = recording.record()
         problems = problems_of(recorded, fates, faults.kills, PACKING) + system.left_behind()
+        problems += [problem for each in done for problem in each["problems"]]
+        if not done and fates["built"] != fates["begun"]:
+            problems.append(f"not all events were built, though nothing broke: {fates}")
         kept = memory.record()
-        problems += [f"memory of the {kind} grows: {each}" for kind, each in kept.items()
-                     if not each["is_flat"]]
+        problems += [
+            f"memory of the {kind} grows: {each}"
+            for kind, each in kept.items()
+            if not each["is_flat"]
+        ]
         if any(studies):
             problems.append(f"studies ended with the exit codes {sorted(set(studies))}")
         if given.figure:
@@ -134,7 +143,7 @@ def broken(system: System, faults: Faults, kind: str, name: str, began_s: float)
     """Break one thing, wait until all units build again, and return what it has cost."""
     system.use_sink(faults.sinks.get(kind, system.sinks[-1]))
     before, _ = system.until_whole()
-    at_s, log = time.time(), len(system.lines)
+    at_s, problems = time.time(), []
     what = faults.kinds[kind][name]()
     over_s = time.monotonic()
     try:
@@ -145,6 +154,8 @@ def broken(system: System, faults: Faults, kind: str, name: str, began_s: float)
         after.counts.get(each, 0) - before.counts.get(each, 0)
         for each in ("units_lost", "regroupings")
     )
+    if name == "killed-running" and "gap" not in what and after.epoch != before.epoch:
+        problems.append(f"the epoch did not go on: {what}")
     return {
         "kind": kind,
         "name": name,
@@ -153,15 +164,16 @@ def broken(system: System, faults: Faults, kind: str, name: str, began_s: float)
         "units_lost": lost,
         "regroupings": regroupings,
         "epochs": after.epoch - before.epoch,
+        "events_lost": dict(Counter(after.lost) - Counter(before.lost)),
         "return_s": round(max(0.0, whole_s - over_s), 1),
-        "log_lines": len(system.lines) - log,
+        "problems": problems,
     }
 
 
 def sentence(done: dict[str, Any]) -> str:
     return (
-        f"{done['kind']}: {done['what']}; {done['units_lost']} units lost, {done['epochs']} epochs, "
-        f"all build after {done['return_s']} s"
+        f"{done['kind']}: {done['what']}; {done['units_lost']} units lost, "
+        f"{done['epochs']} epochs, events {done['events_lost'] or 'none'}, all build after {done['return_s']} s"
     )
 
 
@@ -205,7 +217,9 @@ def compared(given: argparse.Namespace) -> dict[str, Any]:
             with Viewer(folder) if name == "with" else nullcontext():
                 time.sleep(SETTLING_S)
                 rates[name].append(packets_hz(system, COMPARISON_S))
-            note(f"{number + 1} of {2 * COMPARISONS}, {name} console: {rates[name][-1]:,.0f} MEPs/s")
+            note(
+                f"{number + 1} of {2 * COMPARISONS}, {name} console: {rates[name][-1]:,.0f} MEPs/s"
+            )
         system.end()
         problems = system.left_behind()
     ratios = [a / b for a, b in zip(rates["with"], rates["without"], strict=True)]

@@ -23,7 +23,8 @@ PERIOD_S = 2.0
 
 
 class Recording:
-    """Checker of the files in a folder: each is read once it is complete, and deleted. A context."""
+    """Checker of the files in a folder, each of which is read once it is complete, and deleted; a
+    context."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.coverage = folder, Coverage()
@@ -55,7 +56,7 @@ class Recording:
                 found = check_file(path, generated=True, visit=self.coverage.add)
                 self.files, self.mfps = self.files + 1, self.mfps + found.mfps
                 self.faults += [f"{path.name}: {each.reason}" for each in found.faults]
-                path.unlink()
+                path.unlink()  # its index stays: a later file of this name must not have it
 
     def record(self) -> dict[str, Any]:
         """Return the findings as a JSON object."""
@@ -101,7 +102,9 @@ def _former(state: StoredState, plan: Plan) -> list[Part]:
     ]
 
 
-def problems_of(recorded: dict[str, Any], fates: dict[str, int], kills: int, packing: int) -> list[str]:
+def problems_of(
+    recorded: dict[str, Any], fates: dict[str, int], kills: int, packing: int
+) -> list[str]:
     """Return what is wrong with what was delivered and with the accounts, as sentences."""
     found = []
     if recorded["wrong"]:

@@ -45,7 +45,7 @@ SETTINGS = (
     "event.fragment_size=200 B",
 )
 SINKS = {
-    "file": ("measure.sink=file", "measure.consumers=one", "measure.consumer_timeout=10 s"),
+    "file": ("measure.sink=file",),
     "user": (
         "measure.sink=user",
         "measure.consumers=exclusive",
@@ -98,7 +98,7 @@ class Network:
         return the keys of the run."""
         make_certificates(folder / "certificates", [CONTROL])
         cases = "\n".join(
-            f"unit{unit}) exec {' '.join(host.enter)} sh -c \"exec $3\" ;;"
+            f'unit{unit}) exec {" ".join(host.enter)} sh -c "exec $3" ;;'
             for unit, host in enumerate(self.hosts)
         )
         ssh = folder / "ssh"  # ssh OPTIONS -- HOST COMMAND

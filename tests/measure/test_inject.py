@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -22,13 +21,10 @@ from daqloom.scenario.schema.parts import Parts
 from support.measure.controlled_runs import FAKE, HUNG_S
 from support.measure.faulted_runs import KILLED, broken, expect_accounted, laptop
 from support.measure.small_runs import DAQLOOM, daqloom, small
-from support.measure.transports import TRANSPORTS
 from support.namespaces import SBIN, can_make_networks
-from support.repository import ROOT
 
 pytestmark = pytest.mark.process
 
-SOAK = ROOT / "benchmarks" / "event_building_soak.py"
 STOPPED = {"what": "unit", "which": 1, "how": "stopped", "at": "1 s"}
 
 
@@ -201,29 +197,6 @@ def test_losses_of_a_link_are_retransmissions_in_the_kernels_counters() -> None:
         assert 0 < row[6] <= row[5] < 10, "the shortest round trip, and the smoothed one (s)"
         assert row[7] > 0
     assert measure(laptop(duration="1 s")).metric("retransmissions.all") is None
-
-
-def expect_no_damage(transport: str, *, faults: int, minutes: float, seed: int) -> None:
-    command = [sys.executable, str(SOAK), "--minutes", str(minutes), "--faults", str(faults)]
-    command += ["--seed", str(seed), "--units", "6", "--transport", transport]
-    command += ["--set", "measure.fault_timeout=1 s"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    report = json.loads(done.stdout)
-    assert report["faults_begun"] > 0
-    assert report["faults_detected"] == report["faults_begun"]
-    assert report["events_checked"] > 0
-
-
-@TRANSPORTS
-def test_a_kill_and_a_stop_one_after_the_other_damage_nothing(transport: str) -> None:
-    expect_no_damage(transport, faults=2, minutes=0.15, seed=2)
-
-
-@pytest.mark.soak
-@TRANSPORTS
-def test_twenty_faults_in_a_minute_damage_nothing(transport: str) -> None:
-    expect_no_damage(transport, faults=20, minutes=0.75, seed=1)
 
 
 def test_a_measurement_assumes_nothing_that_only_a_simulation_uses() -> None:

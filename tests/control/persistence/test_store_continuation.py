@@ -1,6 +1,6 @@
 """A run control that is killed, and another one that continues its run.
 
-benchmarks/event_building_control_deaths.py does this under load, in every phase."""
+benchmarks/event_building_faults does this under load, in every phase."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from daqloom.control.protocol.states import Phase
 from daqloom.control.status import Request
 from support.command import refusal
 from support.measure.controlled_runs import gone, pid, running, stored
-from support.repository import ROOT, TESTS
+from support.repository import TESTS
 
 pytestmark = pytest.mark.process
 
@@ -117,14 +117,3 @@ def test_a_folder_without_a_run_and_no_scenario_is_one_sentence(tmp_path):
     sentence = refusal("control", "--folder", tmp_path)
     assert f"{tmp_path} has no run without a run control; give a scenario" in sentence
     assert "give a scenario, or --folder" in refusal("control", "up")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "options", [(), ("--transport", "tcp"), ("--transport", "tcp", "--namespaces")]
-)
-def test_deaths_in_every_phase_under_load(options: tuple[str, ...]) -> None:
-    program = ROOT / "benchmarks" / "event_building_control_deaths.py"
-    command = [sys.executable, str(program), "--deaths", "40", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
