@@ -21,6 +21,8 @@ CONSUMER = Path(__file__).with_name("consumer.py")
 MEMORY_PERIOD_S = 5.0
 MOST_GROWTH, SLACK_BYTES = 1.1, 20 << 20
 """Growth of a kind of process from the first to the last third of the time that counts as flat."""
+LEAST_SAMPLES = 60
+"""Samples from which growth is judged."""
 WORDS = {"consumer.py": "consumers", "unit": "units", "study": "study", "console": "console"}
 STUDY = """title = "A study beside a run"
 scenario = "laptop"
@@ -156,7 +158,7 @@ class Memory:
         for kind in sorted({kind for sample in self._samples for kind in sample} - {"study"}):
             values = [sample.get(kind, 0) for sample in self._samples]
             first, last = (int(median(part)) for part in (values[:third], values[-third:]))
-            is_flat = last <= MOST_GROWTH * first + SLACK_BYTES
+            is_flat = last <= MOST_GROWTH * first + SLACK_BYTES or len(values) < LEAST_SAMPLES
             found[kind] = {"first_bytes": first, "last_bytes": last, "is_flat": is_flat}
         return found
 

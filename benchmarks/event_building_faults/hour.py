@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,6 +35,7 @@ from system import MARK, System, delivered, isolated
 from daqloom.control.record.past import read_run
 from daqloom.control.record.series import RUN, read_series
 from daqloom.report import matplotlib_renderer, style
+from daqloom.report.figure import Legend, Rule
 from daqloom.report.system import run_figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +47,7 @@ from recording import Recording, books, problems_of  # noqa: E402
 from faults import KINDS, Faults  # noqa: E402
 
 PACKING = 20
-COMPARISONS, COMPARISON_S, SETTLING_S = 10, 20.0, 3.0
+COMPARISON_S, SETTLING_S = 20.0, 3.0
 COLOURS = (
     style.ORANGE,
     style.PURPLE,
@@ -70,6 +72,7 @@ def main() -> int:
     parser.add_argument("--study", action="store_true")
     parser.add_argument("--figure", type=Path, help="file for the rate over time with the faults")
     parser.add_argument("--compare-console", action="store_true")
+    parser.add_argument("--comparisons", type=int, default=10)
     parser.add_argument("--set", action="append", default=[])
     given = parser.parse_args()
     isolated()
@@ -141,8 +144,8 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
 
 def broken(system: System, faults: Faults, kind: str, name: str, began_s: float) -> dict[str, Any]:
     """Break one thing, wait until all units build again, and return what it has cost."""
-    system.use_sink(faults.sinks.get(kind, system.sinks[-1]))
     before, _ = system.until_whole()
+    system.use_sink(faults.sinks.get(kind, system.sinks[-1]))
     at_s, problems = time.time(), []
     what = faults.kinds[kind][name]()
     over_s = time.monotonic()
@@ -173,7 +176,8 @@ def broken(system: System, faults: Faults, kind: str, name: str, began_s: float)
 def sentence(done: dict[str, Any]) -> str:
     return (
         f"{done['kind']}: {done['what']}; {done['units_lost']} units lost, "
-        f"{done['epochs']} epochs, events {done['events_lost'] or 'none'}, all build after {done['return_s']} s"
+        f"{done['epochs']} epochs, events lost {done['events_lost']}, "
+        f"all build after {done['return_s']} s"
     )
 
 
@@ -198,10 +202,23 @@ def draw(run: Path, done: list[dict[str, Any]], path: Path) -> None:
     past_run = read_run(run)
     columns, _ = read_series(run, RUN)
     began_s = past_run.about.began.timestamp()
-    colours = dict(zip(KINDS, COLOURS, strict=True))
-    marks = [(each["time_s"] - began_s, each["kind"], colours[each["kind"]]) for each in done]
     title = f"{len(done)} faults, {past_run.about.units} units, {past_run.about.transport}"
-    matplotlib_renderer.save(run_figure.figure(title, columns, (), marks), path)
+    plain = run_figure.figure(title, columns, ())
+    ends_s = plain.panels[0].x.ends[1], columns["time_s"][-1] + columns["width_s"][-1]
+    rules = [
+        Rule(
+            (each["time_s"] - began_s) * ends_s[0] / ends_s[1],
+            colour=colour,
+            dash="solid",
+            upright=True,
+            name=kind if number == 0 else "",
+        )
+        for kind, colour in zip(KINDS, COLOURS, strict=True)
+        for number, each in enumerate(each for each in done if each["kind"] == kind)
+    ]
+    panels = [replace(panel, marks=[*rules, *panel.marks]) for panel in plain.panels]
+    panels[-1] = replace(panels[-1], legend=Legend("below", columns=len(KINDS)))
+    matplotlib_renderer.save(replace(plain, panels=panels), path)
 
 
 def compared(given: argparse.Namespace) -> dict[str, Any]:
@@ -209,17 +226,15 @@ def compared(given: argparse.Namespace) -> dict[str, Any]:
     rates: dict[str, list[float]] = {"with": [], "without": []}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        more = ["measure.sink=check", *given.set]
+        more = ["measure.output_buffer=32 MB", "measure.stream_buffer=16 MB", *given.set]
         system = stack.enter_context(System(folder, given.units, given.transport, more, ()))
         system.until_whole()
-        for number in range(2 * COMPARISONS):
+        for number in range(2 * given.comparisons):
             name = ("without", "with")[number % 2]
             with Viewer(folder) if name == "with" else nullcontext():
                 time.sleep(SETTLING_S)
                 rates[name].append(packets_hz(system, COMPARISON_S))
-            note(
-                f"{number + 1} of {2 * COMPARISONS}, {name} console: {rates[name][-1]:,.0f} MEPs/s"
-            )
+            note(f"{number + 1}, {name} console: {rates[name][-1]:,.0f} MEPs/s")
         system.end()
         problems = system.left_behind()
     ratios = [a / b for a, b in zip(rates["with"], rates["without"], strict=True)]

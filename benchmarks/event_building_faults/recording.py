@@ -114,8 +114,10 @@ def problems_of(
     known = {fate: n for fate, n in fates.items() if fate not in ("begun", "twice")}
     if fates["twice"] or sum(known.values()) != fates["begun"] or min(known.values()) < 0:
         found.append(f"not all events are accounted for: {fates}")
-    # Events of a killed unit after its last report, and packets that a kill has interrupted.
-    unknown = sum(known.get(each, 0) for each in ("not_processed", "unfinished", "skipped"))
+    # Events after the last report of a killed unit, events without some of their sources on a disk
+    # that was full, and packets that a kill has interrupted.
+    uncertain = ("not_processed", "not_written", "unfinished", "skipped")
+    unknown = sum(known.get(each, 0) for each in uncertain)
     more = recorded["events"] - known["built"] - known["incomplete"]
     if not -kills * packing <= more <= unknown:
         found.append(f"{more} more events were delivered than counted, of {unknown} uncertain ones")

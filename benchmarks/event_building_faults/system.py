@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +177,8 @@ class System:
         self.control.wait()
         if self.network:
             self.network.close()
+        for folder in self._pages():
+            shutil.rmtree(folder)
         subprocess.run(["umount", "--lazy", str(self.recording)], check=True)
 
     # ---- run control -------------------------------------------------------------------------
@@ -306,7 +309,7 @@ class System:
 
     def left_behind(self) -> list[str]:
         """Return sentences on files that an ended run has left outside its folder."""
-        left = [str(path) for path in Path("/dev/shm").glob(f"*{self.name}*")]
+        left = [str(path) for path in self._pages()]
         places = (self.folder.parent / each for each in ("tmp", "daqloom"))
         left += [str(path) for place in places for path in place.iterdir()]
         return [f"left behind: {', '.join(left)}"] if left else []
@@ -351,6 +354,12 @@ class System:
     def inside(self, unit: int) -> tuple[str, ...]:
         """Return the beginning of a command that runs in the namespace of a unit."""
         return self.network.hosts[unit].enter if self.network else ()
+
+    def _pages(self) -> list[Path]:
+        """Return the folder of the counters of units, until the run has ended."""
+        with suppress(OSError, ValueError):
+            return list(Path("/dev/shm").glob(f"daqloom-run-*-{self.name}"))
+        return []
 
     @property
     def name(self) -> str:

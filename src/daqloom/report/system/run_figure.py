@@ -17,14 +17,8 @@ LONG_S = {"s": 600.0, "min": 3 * 3600.0, "h": 3 * 86_400.0}
 """Longest run that is drawn in a unit of time."""
 
 
-def figure(
-    title: str,
-    run: Mapping[str, Any],
-    events: Iterable[Mapping[str, Any]],
-    faults: Iterable[tuple[float, str, str]] = (),
-) -> Figure:
-    """Return the figure of a run's series `run`, of the losses of units in its log, and of
-    `faults`: time (s), kind, colour."""
+def figure(title: str, run: Mapping[str, Any], events: Iterable[Mapping[str, Any]]) -> Figure:
+    """Return the figure of a run's series `run` and of the losses of units in its log."""
     begins_s, widths_s = run["time_s"], run["width_s"]
     end_s = float(begins_s[-1] + widths_s[-1]) if len(begins_s) else 1.0
     name = next((name for name, most_s in LONG_S.items() if end_s <= most_s), "d")
@@ -32,7 +26,6 @@ def figure(
     ends = np.r_[begins_s, end_s] / scale_s
     lost = [each for each in events if each.get("trouble") and each.get("lost") is not None]
     marks: list[Mark] = list(_idle(run, scale_s))
-    marks += _faults(faults, scale_s)
     marks += [
         Rule(each["time_s"] / scale_s, colour=style.ORANGE, dash="solid", upright=True)
         for each in lost[:MOST_NAMED]
@@ -78,15 +71,6 @@ def figure(
         ),
     ]
     return Figure(panels, (9, 5.6), title, shared="x", heights=(3, 3, 1))
-
-
-def _faults(faults: Iterable[tuple[float, str, str]], scale_s: float) -> Iterable[Mark]:
-    """Yield a line for each fault; the first of a kind names it in the legend."""
-    kinds: set[str] = set()
-    for time_s, kind, colour in faults:
-        name = "" if kind in kinds else kind
-        kinds.add(kind)
-        yield Rule(time_s / scale_s, colour=colour, dash="solid", upright=True, name=name)
 
 
 def _idle(run: Mapping[str, Any], scale_s: float) -> Iterable[Band]:
