@@ -71,6 +71,7 @@ def main() -> int:
     parser.add_argument("--console", action="store_true")
     parser.add_argument("--study", action="store_true")
     parser.add_argument("--figure", type=Path, help="file for the rate over time with the faults")
+    parser.add_argument("--log", type=Path, help="file for the log of the run controls")
     parser.add_argument("--compare-console", action="store_true")
     parser.add_argument("--comparisons", type=int, default=10)
     parser.add_argument("--set", action="append", default=[])
@@ -92,6 +93,8 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as outer:
         folder = Path(outer.enter_context(tempfile.TemporaryDirectory()))
         system = outer.enter_context(System(folder, given.units, given.transport, given.set))
+        if given.log:
+            outer.callback(lambda: given.log.write_text("\n".join(system.lines)))
         recording = outer.enter_context(Recording(system.recording))
         with ExitStack() as stack:
             system.until_whole()
@@ -105,6 +108,7 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
             for number, (kind, name) in enumerate(course):
                 at_s = length_s * (number + chance.uniform(0.1, 0.9)) / len(course)
                 time.sleep(max(0.0, began_s + at_s - time.monotonic()))
+                system.lines.append(f"---- {kind} {name}")
                 done.append(broken(system, faults, kind, name, began_s))
                 note(f"{number + 1} of {len(course)}, {sentence(done[-1])}")
             time.sleep(max(0.0, began_s + length_s - time.monotonic()))
