@@ -26,15 +26,27 @@ void Leases::answered(std::uint64_t mep_end) {
 }
 
 std::uint64_t Leases::renew(base::Time now, UnitIndex unit) {
-    if (const base::Time passed = now - paced_at_; passed >= plan_.heartbeat) {
-        const double now_hz = static_cast<double>(next_mep_ - paced_mep_) / passed.seconds();
-        pace_hz_ = std::max(now_hz, pace_hz_ / 2);
-        paced_at_ = now;
-        paced_mep_ = next_mep_;
-    }
+    measure_pace(now);
     Lease& leased = units_.at(unit);
     leased.mep_end = std::max(leased.mep_end, reserved_from(next_mep_));
     return leased.mep_end;
+}
+
+void Leases::measure_pace(base::Time now) {
+    if (paced_at_ && now - *paced_at_ < plan_.heartbeat) {
+        return;
+    }
+    if (paced_at_) {
+        const double passed_s = (now - *paced_at_).seconds();
+        const double now_hz = static_cast<double>(next_mep_ - paced_mep_) / passed_s;
+        // After a stall, reports of the whole stall come at once: that is no pace.
+        const double share =
+            pace_hz_ > 0 ? std::min(1.0, passed_s / plan_.fault_timeout.seconds()) : 1.0;
+        pace_hz_ = now_hz > pace_hz_ ? pace_hz_ + share * (now_hz - pace_hz_)
+                                     : std::max(now_hz, pace_hz_ / 2);
+    }
+    paced_at_ = now;
+    paced_mep_ = next_mep_;
 }
 
 void Leases::prepared(UnitIndex unit, std::uint64_t session) {
@@ -101,12 +113,12 @@ void Leases::write(RunSnapshot& snapshot) const {
     }
 }
 
-void Leases::resume(base::Time now, const RunSnapshot& snapshot) {
+void Leases::resume(const RunSnapshot& snapshot) {
     epoch_ = snapshot.leased_epoch;
-    next_mep_ = paced_mep_ = snapshot.next_mep;
+    next_mep_ = snapshot.next_mep;
     reserved_end_ = snapshot.reserved_end;
     pace_hz_ = snapshot.pace_hz;
-    paced_at_ = now;
+    paced_at_.reset();  // units have built since the snapshot
     for (std::uint32_t number = 0; number < snapshot.units.size(); ++number) {
         if (const UnitSnapshot& its = snapshot.units[number]; its.is_leased) {
             units_[UnitIndex(number)] = {.member = {its.lease_session, its.reads},

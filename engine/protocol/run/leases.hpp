@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/units.hpp"
@@ -74,7 +75,7 @@ class Leases {
     // ---- a run control that replaces another one
     void write(RunSnapshot& snapshot) const;
     /// Continues from a snapshot: each member may have answered all reserved MEPs.
-    void resume(base::Time now, const RunSnapshot& snapshot);
+    void resume(const RunSnapshot& snapshot);
     /// A unit's process has another connection. It was in the epoch of the leases if that is its
     /// `epoch` or the last one that it `started`: the order to start may have been lost.
     void rejoined(UnitIndex unit, std::uint32_t epoch, std::uint32_t started,
@@ -92,6 +93,8 @@ class Leases {
         bool was_left_out = false;
     };
 
+    /// Measures the pace once a heartbeat.
+    void measure_pace(base::Time now);
     /// The end of a lease that begins at a MEP.
     [[nodiscard]] std::uint64_t end_from(std::uint64_t mep) const;
     /// Reserves the MEPs of such a lease and, if other run controls may follow, of the next one.
@@ -103,7 +106,7 @@ class Leases {
     std::uint32_t epoch_ = 0;
     std::map<UnitIndex, Lease> units_;
     double pace_hz_ = 0;  ///< recent limit of MEPs per second
-    base::Time paced_at_ = base::Time::zero();
+    std::optional<base::Time> paced_at_;
     std::uint64_t paced_mep_ = 0;  ///< the next MEP at that time
 };
 

@@ -58,7 +58,7 @@ TEST(Leases, ARunControlThatReplacesAnotherOneTakesTheWholeReserveAsLeased) {
     RunSnapshot snapshot{.units = {2, UnitSnapshot()}};
     former.write(snapshot);
     Leases leases(patient);
-    leases.resume(seconds(9), snapshot);
+    leases.resume(snapshot);
     EXPECT_EQ(leases.next_mep(), 1000U);
     EXPECT_EQ(leases.first_free(), former.reserved_end());
     leases.prepared(unit_at(0), 77);
@@ -92,6 +92,30 @@ TEST(Leases, ARunThatStandsStillForAMomentKeepsHalfItsPace) {
     EXPECT_EQ(leases.renew(seconds(2) + milliseconds(200), unit_at(2)), 3000U + 100 + 4000);
     EXPECT_EQ(leases.renew(seconds(2) + milliseconds(200), unit_at(0)), 3000U + 100 + 8000)
         << "what was leased is not taken back";
+}
+
+/// A run control that stands still for 3 s at 2000 MEPs per second then receives the reports of
+/// 6400 MEPs within 0.2 s. The pace rises by 0.2 s / 1 s of the difference: 1000 + 0.2 × 31000 per
+/// second.
+TEST(Leases, ReportsThatComeAtOnceAfterAStallAreNoPace) {
+    Leases leases = begun();
+    leases.answered(3000);
+    leases.renew(seconds(2), unit_at(0));
+    leases.renew(seconds(5), unit_at(0));
+    leases.answered(9400);
+    EXPECT_EQ(leases.renew(seconds(5) + milliseconds(200), unit_at(0)), 9400U + 100 + 4 * 7200);
+}
+
+/// Units have built 50000 MEPs since the snapshot, and then build 2000 per second.
+TEST(Leases, MepsOfAGapBetweenRunControlsAreNoPace) {
+    RunSnapshot snapshot{.units = {3, UnitSnapshot()}};
+    begun().write(snapshot);
+    Leases leases(plan());
+    leases.resume(snapshot);
+    leases.answered(51'000);
+    EXPECT_EQ(leases.renew(seconds(9), unit_at(0)), 51'000U + 100);
+    leases.answered(53'000);
+    EXPECT_EQ(leases.renew(seconds(10), unit_at(0)), 53'000U + 100 + 8000);
 }
 
 TEST(Leases, UnitsOfUnknownProgressKeepTheirLeases) {

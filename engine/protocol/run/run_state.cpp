@@ -105,7 +105,7 @@ void RunState::restore(base::Time now, const RunSnapshot& snapshot) {
     failure_ = snapshot.failure;
     log_.counts = {snapshot.units_lost, snapshot.regroupings, snapshot.run_events};
     ledger_.resume(snapshot.epochs, snapshot.closed);
-    leases_.resume(now, snapshot);
+    leases_.resume(snapshot);
     ticked_at_ = beat_at_ = now;
     for (UnitView& unit : units_) {
         const UnitSnapshot& its = snapshot.units[unit.number.value()];
