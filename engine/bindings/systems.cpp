@@ -12,6 +12,7 @@
 #include "protocol/schedule/daqpipe_rules.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/schedule/shift_rules.hpp"
+#include "protocol/schedule/storage_rules.hpp"
 #include "systems/flow_system.hpp"
 #include "systems/recording/recorder.hpp"
 #include "systems/requested/daqpipe_system.hpp"
@@ -64,6 +65,7 @@ void run(PullSystem& self, const Progress& progress, std::optional<base::Time> u
 }
 
 void bind_pull(nb::module_& module) {
+    bind_config<protocol::StorageRules>(module, "StorageRules", "Rules of storage.");
     bind_config<protocol::PullRules>(module, "PullRules", "Rules of pull event building.");
     using Config = PullSystemConfig;
     auto config = bind_system_config<Config, RequestedConfig, RegroupingConfig, SystemConfig>(

@@ -16,6 +16,9 @@ using BuilderIndex = base::Index<struct BuilderTag>;
 /// A readout unit, 0 … readouts − 1. It sends the fragments of one or more streams.
 using ReadoutIndex = base::Index<struct ReadoutTag>;
 
+/// A storage unit, 0 … storage units − 1, which stores accepted events.
+using StorageIndex = base::Index<struct StorageTag>;
+
 /// A stream of a readout unit, counted within this readout unit.
 using StreamIndex = base::Index<struct StreamTag>;
 

@@ -9,6 +9,7 @@
 #include "protocol/data/event_size.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/event_manager.hpp"
+#include "protocol/schedule/storage_rules.hpp"
 
 namespace daqloom::protocol {
 
@@ -24,7 +25,8 @@ struct PullRules {
          "Fragments that a builder unit may have requested and not received; 0: no limit."),
         (base::DelayDistribution, response, "Delay of a readout unit's answer."),
         (std::vector<base::DelayDistribution>, processing,
-         "Delays of the processing of an event, one after the other."))
+         "Delays of the processing of an event, one after the other."),
+        (StorageRules, storage, "Events that go to storage units after their processing."))
 };
 
 }  // namespace daqloom::protocol

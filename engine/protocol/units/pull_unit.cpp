@@ -33,6 +33,9 @@ base::expected<PullUnit> PullUnit::make(Config config) {
         unit.processing_random_ = std::make_unique<RandomStream>(
             given.seed, fmt::format("processing.{}", given.builder.value()));
         unit.processed_at_.resize(rules.concurrent_events);
+        if (rules.storage.units > 0) {
+            unit.storage_.emplace(rules.storage, given.seed, rules.concurrent_events);
+        }
     }
     if (given.reserves) {  // pending responses and processed events
         const std::uint32_t responses = unit.book_ ? unit.window() + unit.collected() + margin : 0;

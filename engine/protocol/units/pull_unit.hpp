@@ -1,11 +1,13 @@
 // Pull event building on a node. Events arrive at the event manager at the times of
-// `PullRules::arrivals`. A readout unit writes a fragment after its response time.
+// `PullRules::arrivals`. A readout unit writes a fragment after its response time. A builder unit
+// sends an accepted event to a storage unit after its processing.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,12 +17,21 @@
 #include "base/units.hpp"
 #include "protocol/data/identifiers.hpp"
 #include "protocol/machines/pull_builder.hpp"
+#include "protocol/machines/storage_sender.hpp"
 #include "protocol/schedule/arrivals.hpp"
 #include "protocol/schedule/pull_rules.hpp"
 #include "protocol/units/requested_unit.hpp"
 #include "protocol/units/timers.hpp"
 
 namespace daqloom::protocol {
+
+/// The world of a pull unit with storage units.
+template <class World>
+concept StoringWorld = RequestedWorld<World> && requires(World& world, EventId event,
+                                                         std::uint32_t slot, StorageIndex unit) {
+    /// Send the event in the slot to the storage unit; its acknowledgement is on_stored.
+    world.store(event, slot, unit);
+};
 
 class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
   public:
@@ -75,10 +86,20 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
             set_timer(processed_at_[slot], {UnitTimer::What::processed, event});
             return;
         }
-        RequestedUnit::on_consumed(event, now, world);
+        finish(event, now, world);
+    }
+
+    /// A storage unit has stored the event. False: the event is not on its way to storage.
+    template <StoringWorld World>
+    bool on_stored(EventId event, base::Time now, World& world) {
+        StorageOut<World> out{*this, now, world};
+        return storage_->on_stored(event, builder_->slot_of(event), out);
     }
 
     // ---- observers
+
+    /// The sender of accepted events; null: none is stored.
+    [[nodiscard]] const StorageSender* storage() const { return storage_ ? &*storage_ : nullptr; }
 
     /// The next time at which on_time has work.
     [[nodiscard]] base::Time next_timer() const { return due_at_; }
@@ -113,6 +134,21 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
     struct Requester {
         std::uint64_t last_request = unknown;  ///< requests that it makes in all
         bool is_lost = false;
+    };
+
+    template <class World>
+    struct StorageOut {
+        PullUnit& unit;
+        base::Time now;
+        World& world;
+
+        void store(EventId event, SlotTable::Slot slot, StorageIndex to) {
+            world.store(event, slot, to);
+        }
+        void set_deadline(base::Time at, EventId event, std::uint32_t attempt) {
+            unit.set_timer(at, {UnitTimer::What::storage, event, {}, 0, attempt});
+        }
+        void release(EventId event) { unit.RequestedUnit::on_consumed(event, now, world); }
     };
 
     explicit PullUnit(Config config)
@@ -191,11 +227,27 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
         for (auto timer = timers_.take(now); timer; timer = timers_.take(now)) {
             if (timer->what == UnitTimer::What::response) {
                 respond(*timer, world);
-            } else {
-                RequestedUnit::on_consumed(timer->event, now, world);
+            } else if (timer->what == UnitTimer::What::processed) {
+                finish(timer->event, now, world);
+            } else if constexpr (StoringWorld<World>) {
+                StorageOut<World> out{*this, now, world};
+                storage_->on_deadline(timer->event, builder_->slot_of(timer->event), timer->attempt,
+                                      now, out);
             }
         }
         update_due();
+    }
+    /// Ends the processing of an event, which is stored or released.
+    template <class World>
+    void finish(EventId event, base::Time now, World& world) {
+        if constexpr (StoringWorld<World>) {
+            const auto slot = storage_ ? builder_->slot_of(event) : SlotTable::none;
+            StorageOut<World> out{*this, now, world};
+            if (slot != SlotTable::none && storage_->on_processed(event, slot, now, out)) {
+                return;
+            }
+        }
+        RequestedUnit::on_consumed(event, now, world);
     }
 
     template <class World>
@@ -237,6 +289,7 @@ class PullUnit : public RequestedUnit<PullUnit, PullRules, PullBuilder> {
 
     std::unique_ptr<base::RandomStream> processing_random_;
     std::vector<base::Time> processed_at_;  ///< by slot
+    std::optional<StorageSender> storage_;  ///< none: no builder unit, or no storage unit
 
     base::Table<BuilderIndex, Requester> requesters_;
 };

@@ -18,6 +18,7 @@ struct UnitTimer {
     enum class What : std::uint8_t {
         response,   ///< readout unit: respond to the request for `event`
         processed,  ///< builder unit: the processing of `event` is over
+        storage,    ///< builder unit: the storage unit of `event` has not acknowledged it in time
         phase,      ///< shift: the next phase begins
         window,     ///< shift: a time window begins, by the node's clock
         idle,       ///< shift: a phase without a partner is over
@@ -25,8 +26,9 @@ struct UnitTimer {
     };
     What what = What::response;
     EventId event{};
-    BuilderIndex builder{};  ///< response: the builder unit of the request
-    base::Bytes offset = 0;  ///< response: place in the builder unit's memory
+    BuilderIndex builder{};     ///< response: the builder unit of the request
+    base::Bytes offset = 0;     ///< response: place in the builder unit's memory
+    std::uint32_t attempt = 0;  ///< storage: number of the attempt, from 0
 
     /// Shift: whether the timer begins a phase or window, which a node may do late by some jitter.
     [[nodiscard]] constexpr bool begins_phase() const {

@@ -138,6 +138,11 @@ inline RackConfig any_small_rack(std::span<const std::uint8_t> bytes) {
             link->bucket = from.one_of({0, 500, 1'945, 20'000});
         }
     }
+    if (from.coin()) {
+        config.storage = {.units = static_cast<std::uint32_t>(from.number(1, 3)),
+                          .accepted = from.one_of({0.2, 1.0}),
+                          .timeout = base::microseconds(from.one_of({300, 5'000, 1'000'000}))};
+    }
     return config;
 }
 
@@ -167,6 +172,13 @@ inline std::string broken_promise(const RackConfig& config, int pauses) {
         report.events_arrived !=
             report.events_built + report.events_in_flight + report.events_waiting) {
         return "not every event that came is built, under way or waiting";
+    }
+    const std::uint64_t ends = report.events_unstored + report.events_storing;
+    if (config.warmup == base::Time::zero() &&
+        (report.events_stored > report.events_accepted ||
+         report.events_stored + ends < report.events_accepted ||
+         report.storage_latency.count() != report.events_stored)) {
+        return "not every event accepted is stored, given up or held";
     }
     if (report.events_built > 0 && (rack.latency().count() != report.events_built ||
                                     rack.latency().min() <= base::Time::zero())) {

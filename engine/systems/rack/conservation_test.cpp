@@ -28,6 +28,8 @@ TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
         sum.events_built += report.events_built;
         timeouts += report.tcp.timeouts();
         waiting += report.events_waiting;
+        sum.events_stored += report.events_stored;
+        sum.events_unstored += report.events_unstored;
     }
     EXPECT_GT(sum.drops, 100U);
     EXPECT_GT(sum.marks, 100U);
@@ -35,6 +37,8 @@ TEST(RackConservation, IsTriedOnRacksInWhichThingsGoWrong) {
     EXPECT_GT(sum.events_built, 100U);
     EXPECT_GT(timeouts, 20U);
     EXPECT_GT(waiting, 20U);
+    EXPECT_GT(sum.events_stored, 100U);
+    EXPECT_GT(sum.events_unstored, 20U);
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 //   readout 0 ──┐                                     ┌── builder 0
 //   readout 1 ──┤ core ══ uplink(s) ══ top of rack ───┤── builder 1
-//      …      ──┘                                     └──    …
+//   storage 0 ──┤                                     └──    …
+//      …      ──┘
 #pragma once
 
 #include <fmt/format.h>
@@ -66,15 +67,18 @@ inline RackConfig atlas_lab() {
     return config;
 }
 
-/// Hosts are the readout units, then the builder units; switch 0 is the core, 1 the top of rack.
+/// Hosts are the readout units, the builder units, then the storage units; switch 0 is the core, 1
+/// the top of rack.
 inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
     using network::End;
     using network::NodeIndex;
     using network::PortNumber;
     ethernet::NetworkConfig config;
     network::Graph& graph = config;
-    graph.hosts = rack.readout_units + rack.builder_units;
-    graph.switch_ports = {static_cast<PortNumber>(rack.readout_units + rack.uplinks),
+    const std::uint32_t first_storage = rack.readout_units + rack.builder_units;
+    graph.hosts = first_storage + rack.storage.units;
+    const std::uint32_t first_storage_port = rack.readout_units + rack.uplinks + 1;
+    graph.switch_ports = {static_cast<PortNumber>(first_storage_port - 1 + rack.storage.units),
                           static_cast<PortNumber>(rack.uplinks + rack.builder_units)};
     const auto end = [](std::uint32_t node, std::uint32_t port) {
         return End{NodeIndex(node), static_cast<PortNumber>(port)};
@@ -103,6 +107,10 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
             config.losses.push_back({down, rack.access_loss.probability, rack.access_loss.period});
         }
     }
+    for (std::uint32_t i = 0; i < rack.storage.units; ++i) {
+        cable(end(first_storage + i, 1), end(core, first_storage_port + i), rack.readout_link,
+              fmt::format("storage.{}", i), true);
+    }
     std::vector<PortNumber> down;
     std::vector<PortNumber> up;
     for (std::uint32_t i = 0; i < rack.uplinks; ++i) {
@@ -112,12 +120,15 @@ inline ethernet::NetworkConfig network_of(const RackConfig& rack) {
     graph.groups = {{NodeIndex(core), down}, {NodeIndex(tor), up}};
     for (std::uint32_t host = 0; host < graph.hosts; ++host) {
         graph.forwarding.push_back(static_cast<network::Route>(
-            host < rack.readout_units ? host + 1 : graph.switch_ports[0] + 1U));
+            host < rack.readout_units ? host + 1
+            : host < first_storage    ? graph.switch_ports[0] + 1U
+                                      : first_storage_port + host - first_storage));
     }
     for (std::uint32_t host = 0; host < graph.hosts; ++host) {
-        graph.forwarding.push_back(static_cast<network::Route>(
-            host < rack.readout_units ? graph.switch_ports[1] + 1U
-                                      : rack.uplinks + host - rack.readout_units + 1));
+        graph.forwarding.push_back(
+            static_cast<network::Route>(host < rack.readout_units || host >= first_storage
+                                            ? graph.switch_ports[1] + 1U
+                                            : rack.uplinks + host - rack.readout_units + 1));
     }
     config.switches = {rack.core, rack.tor};
     config.seed = rack.seed;
@@ -130,6 +141,9 @@ inline PullSystemConfig pull_of(const RackConfig& rack) {
     config.transport = rack.tcp;
     for (std::uint32_t i = 0; i < rack.readout_units + rack.builder_units; ++i) {
         (i < rack.readout_units ? config.readouts : config.builders).emplace_back(i);
+    }
+    for (std::uint32_t i = 0; i < rack.storage.units; ++i) {
+        config.storages.emplace_back(rack.readout_units + rack.builder_units + i);
     }
     return config;
 }

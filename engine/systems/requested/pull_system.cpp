@@ -47,6 +47,16 @@ base::expected<void> validate(const PullSystemConfig& config) {
         !within(config.builder_cost_per_message, base::seconds(100))) {
         return fails("a message costs its host 0 to 100 s");
     }
+    const StorageRules& storage = config.storage;
+    if (storage.units != config.storages.size() || !(storage.accepted >= 0) ||
+        storage.accepted > 1 || storage.timeout <= Time::zero()) {
+        return fails(
+            "storage needs a host for each storage unit, a share of 0 to 1 and a timeout above 0 "
+            "s");
+    }
+    if (storage.units > 0 && config.run) {
+        return fails("storage units are not simulated with units that regroup; remove either");
+    }
     return check_share(config);
 }
 
@@ -65,7 +75,7 @@ base::expected<std::unique_ptr<PullSystem>> PullSystem::make(const PullSystemCon
     DAQLOOM_TRY(sizes, protocol::EventSizes::make(config.event_size,
                                                   base::RandomStream(config.seed, "sizes")));
     std::unique_ptr<PullSystem> system(new PullSystem(config, std::move(sizes)));
-    DAQLOOM_CHECK(system->build(unit_config(config)));
+    DAQLOOM_CHECK(system->build(unit_config(config), config.storages));
     return system;
 }
 
@@ -136,13 +146,63 @@ void PullSystem::on_built(std::uint32_t number, EventId event, const EventRecord
     if (observer_ != nullptr) {
         observer_->on_built(EventId{in_run(event)}, builder_on(number), record.assigned, now);
     }
+    if (config_.storage.accepts(event, config_.seed)) {
+        accepted_[event] = {.built = now, .size = record.size};
+    }
     queue_input({.is_message = false, .to = number, .event = event});
+}
+
+void PullSystem::store(std::uint32_t number, EventId event, StorageIndex to, Time now) {
+    Accepted& accepted = accepted_[event];
+    ++accepted.copies;
+    ++stored_.copies_under_way;
+    nodes().send({.from = number,
+                  .to = node_of(to),
+                  .bytes = accepted.size,
+                  .is_data = true,
+                  .content = {.number = static_cast<std::uint64_t>(event)}},
+                 now);
+}
+
+/// Counts a copy of an event at its storage unit, which acknowledges the copy, or passes the
+/// acknowledgement to the builder unit.
+void PullSystem::on_storage_message(const Message& message, Time now) {
+    const EventId event{message.content.number};
+    Accepted& accepted = accepted_[event];
+    if (message.is_data) {
+        --stored_.copies_under_way;
+        ++stored_.copies_received;
+        ++stored_.acknowledgements_under_way;
+        if (!accepted.is_stored) {
+            accepted.is_stored = true;
+            ++stored_.events;
+            stored_.bytes += accepted.size;
+            if (is_warm()) {
+                storage_latency_.record(now - accepted.built);
+            }
+        }
+        nodes().send({.from = message.to,
+                      .to = message.from,
+                      .bytes = config_.control_bytes,
+                      .content = message.content},
+                     now);
+        return;
+    }
+    --stored_.acknowledgements_under_way;
+    World world{*this, message.to, now};
+    unit(message.to).on_stored(event, now, world);
+    if (--accepted.copies == 0) {
+        accepted_.erase(event);
+    }
+    settle(message.to, now);
 }
 
 void PullSystem::on_counting() {
     arrived_cold_ = managed().events;
     built_cold_ = built_;
     incomplete_cold_ = incomplete_in_run();
+    stored_cold_ = stored_;
+    sent_cold_ = sent();
     built_bins_.resize(config_.bins);
 }
 
@@ -154,8 +214,27 @@ PullSystem::ManagerCounts PullSystem::managed() const {
     return before_;
 }
 
+PullSystem::StorageCounters PullSystem::sent() const {
+    return {.accepted = sum(&PullUnit::storage, &StorageCounters::accepted),
+            .sent = sum(&PullUnit::storage, &StorageCounters::sent),
+            .stored = sum(&PullUnit::storage, &StorageCounters::stored),
+            .given_up = sum(&PullUnit::storage, &StorageCounters::given_up),
+            .late = sum(&PullUnit::storage, &StorageCounters::late)};
+}
+
+base::expected<void> PullSystem::check_own_books() const {
+    const StorageCounters all = sent();
+    const std::uint64_t acknowledged = all.stored + all.late;
+    return balance(
+        {{"copies of events", all.sent, stored_.copies_received, stored_.copies_under_way},
+         {"acknowledgements of events", stored_.copies_received, acknowledged,
+          stored_.acknowledgements_under_way}});
+}
+
 PullReport PullSystem::report() const {
     PullReport report;
+    const StorageCounters all = sent();
+    report.events_storing = all.accepted - all.stored - all.given_up;
     report.events_in_flight = managed().assigned - built_ - unbuilt_;
     report.events_waiting = manager() == nullptr ? 0 : manager()->backlog();
     if (is_warm()) {
@@ -164,6 +243,11 @@ PullReport PullSystem::report() const {
         report.events_built = built_ - built_cold_ - report.events_incomplete;
         report.events_arrived = managed().events - arrived_cold_;
         report.bytes_built = bytes_built_;
+        report.events_accepted = all.accepted - sent_cold_.accepted;
+        report.events_stored = stored_.events - stored_cold_.events;
+        report.bytes_stored = stored_.bytes - stored_cold_.bytes;
+        report.events_unstored = all.given_up - sent_cold_.given_up;
+        report.storage_latency = storage_latency_;
     }
     return report;
 }

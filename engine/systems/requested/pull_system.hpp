@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fields.hpp"
@@ -17,7 +18,10 @@ namespace daqloom::systems {
 
 struct PullSystemConfig : RequestedConfig, protocol::PullRules {
     DAQLOOM_FIELDS(
-        PullSystemConfig, (base::Bytes, request_size, "Size of a request (B).", 100),
+        PullSystemConfig,
+        (std::vector<NodeIndex>, storages,
+         "Host of each storage unit, on which there is no other unit."),
+        (base::Bytes, request_size, "Size of a request (B).", 100),
         (bool, manager_is_networked,
          "Messages between the event manager and builder units travel through the network, as "
          "large as a request, else they take no time."),
@@ -42,7 +46,16 @@ struct PullReport {
                    (std::uint64_t, events_arrived, "Events accepted by the trigger."),
                    (std::uint64_t, events_in_flight, "Events assigned and not built, at the end."),
                    (std::uint64_t, events_waiting, "Events not assigned, at the end."),
-                   (base::Bytes, bytes_built, "Bytes of the events built."))
+                   (base::Bytes, bytes_built, "Bytes of the events built."),
+                   (std::uint64_t, events_accepted, "Events that were accepted for storage."),
+                   (std::uint64_t, events_stored, "Events that arrived at a storage unit."),
+                   (base::Bytes, bytes_stored, "Bytes of the events stored."),
+                   (std::uint64_t, events_unstored,
+                    "Accepted events that no storage unit acknowledged in time."),
+                   (std::uint64_t, events_storing,
+                    "Accepted events that their builder units hold at the end."),
+                   (sim::Histogram, storage_latency,
+                    "From the time an event is built until it is at a storage unit."))
 };
 
 /// The events built in one bin of the recorded time, and the sum of their latencies.
@@ -78,6 +91,23 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
         std::uint64_t assigned = 0;
     };
 
+    /// An accepted event, from its end of building until its last copy is acknowledged.
+    struct Accepted {
+        base::Time built;
+        base::Bytes size = 0;
+        std::uint32_t copies = 0;  ///< not acknowledged
+        bool is_stored = false;
+    };
+    /// Counts of copies and acknowledgements between builder units and storage units.
+    struct StorageCounts {
+        std::uint64_t events = 0;
+        base::Bytes bytes = 0;
+        std::uint64_t copies_under_way = 0;
+        std::uint64_t copies_received = 0;
+        std::uint64_t acknowledgements_under_way = 0;
+    };
+    using StorageCounters = protocol::StorageSender::Counters;
+
     PullSystem(const PullSystemConfig& config, protocol::EventSizes sizes);
 
     base::expected<void> prepare_sources() override;
@@ -99,9 +129,15 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     [[nodiscard]] base::Bytes fragment_of(std::uint32_t number, protocol::EventId event) override;
     void on_built(std::uint32_t number, protocol::EventId event, const EventRecord& record,
                   base::Time now) override;
+    void store(std::uint32_t number, protocol::EventId event, protocol::StorageIndex to,
+               base::Time now) override;
+    void on_storage_message(const Message& message, base::Time now) override;
+    [[nodiscard]] base::expected<void> check_own_books() const override;
 
     /// Counts of this and of earlier epochs.
     [[nodiscard]] ManagerCounts managed() const;
+    /// Sum over all builder units.
+    [[nodiscard]] StorageCounters sent() const;
 
     PullSystemConfig config_;
     protocol::EventSizes sizes_;
@@ -114,6 +150,11 @@ class PullSystem final : public RequestedSystem<protocol::PullUnit> {
     std::uint64_t built_cold_ = 0;
     std::uint64_t incomplete_cold_ = 0;
     base::Bytes bytes_built_ = 0;
+    std::unordered_map<protocol::EventId, Accepted> accepted_;
+    StorageCounts stored_;
+    StorageCounts stored_cold_;
+    StorageCounters sent_cold_;
+    sim::Histogram storage_latency_;
     std::vector<BuiltBin> built_bins_;
     EventObserver* observer_ = nullptr;
     std::shared_ptr<Recorder> recorder_;  ///< refers to the system, and is destroyed first

@@ -115,11 +115,13 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         : RegroupingSystem({kOfEpoch, kControl, kSchedule}), config_(config) {}
 
     /// Places and starts the units. `config`: common to all units, without unit numbers.
-    base::expected<void> build(typename Unit::Config config) {
+    /// `storages`: hosts of storage units.
+    base::expected<void> build(typename Unit::Config config,
+                               const std::vector<NodeIndex>& storages = {}) {
         unit_config_ = std::move(config);
         DAQLOOM_TRY(placement, Placement::make(config_.readouts, config_.builders));
         placement_ = std::move(placement);
-        DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
+        DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue, storages));
         DAQLOOM_CHECK(make_units());
         nodes().events().push({config_.warmup, kWarm, 0});
         DAQLOOM_CHECK(prepare_sources());
@@ -159,6 +161,11 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
     [[nodiscard]] virtual base::Bytes fragment_of(std::uint32_t node, protocol::EventId event) = 0;
     virtual void on_built(std::uint32_t node, protocol::EventId event, const EventRecord& record,
                           base::Time now) = 0;
+    /// Sends a copy of an accepted event to a storage unit.
+    virtual void store(std::uint32_t /*node*/, protocol::EventId /*event*/,
+                       protocol::StorageIndex /*to*/, base::Time /*now*/) {}
+    /// Called for messages to and from storage units.
+    virtual void on_storage_message(const Message& /*message*/, base::Time /*now*/) {}
 
     void on_event(const sim::Event& event) override {
         switch (event.kind) {
@@ -184,6 +191,10 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
         }
     }
     void on_message(const Message& message, base::Time now) final {
+        if (is_storage(message.to) || is_storage(message.from)) [[unlikely]] {
+            on_storage_message(message, now);
+            return;
+        }
         if (!has_unit(message.to)) [[unlikely]] {
             keep_early(message);
             return;
@@ -214,6 +225,11 @@ class RequestedSystem : public RegroupingSystem<RequestedContent> {
             pass_inputs(now);
         }
         wake_in_time(node, now);
+    }
+    /// Nodes of storage units follow those of other units.
+    [[nodiscard]] bool is_storage(std::uint32_t node) const { return node >= units_.size(); }
+    [[nodiscard]] std::uint32_t node_of(protocol::StorageIndex unit) const {
+        return static_cast<std::uint32_t>(units_.size()) + unit.value();
     }
     void queue_input(const Input& input) { inputs_.push_back(input); }
 
@@ -537,6 +553,9 @@ struct RequestedSystem<Unit>::World {
     }
     void deliver(protocol::EventId event, std::uint32_t /*slot*/) {
         system.deliver(self, event, now);
+    }
+    void store(protocol::EventId event, std::uint32_t /*slot*/, protocol::StorageIndex to) {
+        system.store(self, event, to, now);
     }
 };
 

@@ -98,9 +98,10 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 
     explicit RegroupingSystem(RunEvents kinds) : kinds_(kinds) {}
 
-    /// Makes the nodes of the units in `placement_`, and of the spares.
+    /// Makes the nodes of the units in `placement_`, of the spares, and then of `other` hosts,
+    /// which the run control does not know.
     base::expected<void> place_nodes(const SystemConfig& system, const RegroupingConfig& config,
-                                     std::uint32_t flow_due);
+                                     std::uint32_t flow_due, const std::vector<NodeIndex>& other);
     /// Makes and begins the run control. `readouts`, `builders`: the hosts in the slots of the run.
     base::expected<void> make_run(const SystemConfig& system, const RegroupingConfig& config,
                                   const std::vector<NodeIndex>& readouts,
@@ -249,7 +250,8 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
 template <class Content>
 base::expected<void> RegroupingSystem<Content>::place_nodes(const SystemConfig& system,
                                                             const RegroupingConfig& config,
-                                                            std::uint32_t flow_due) {
+                                                            std::uint32_t flow_due,
+                                                            const std::vector<NodeIndex>& other) {
     for (const NodeIndex spare : config.spare_slots) {
         if (spare != NodeIndex::none()) {
             DAQLOOM_CHECK(placement_.add_spare(spare));
@@ -260,7 +262,9 @@ base::expected<void> RegroupingSystem<Content>::place_nodes(const SystemConfig& 
     regroups_ = config.run.has_value();
     DAQLOOM_REFUSE_IF(!regroups_ && !config.schedule_changes.empty(),
                       "the schedule changes where units regroup; expected a run control");
-    return this->place(system, placement_.hosts, flow_due);
+    std::vector<NodeIndex> hosts = placement_.hosts;
+    hosts.insert(hosts.end(), other.begin(), other.end());
+    return this->place(system, std::move(hosts), flow_due);
 }
 
 template <class Content>

@@ -112,7 +112,7 @@ base::expected<LinearShift> ShiftSystem::place_units() {
             builder_in.back() = unit;
         }
     }
-    DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue));
+    DAQLOOM_CHECK(place_nodes(config_, config_, kFlowDue, {}));
     slowest_rate_ = slowest_rate(graph_of(config_), placement_.hosts);
     return LinearShift::make(std::move(readout_in), std::move(builder_in));
 }
