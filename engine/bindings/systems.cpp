@@ -65,7 +65,14 @@ void run(PullSystem& self, const Progress& progress, std::optional<base::Time> u
 }
 
 void bind_pull(nb::module_& module) {
-    bind_config<protocol::StorageRules>(module, "StorageRules", "Rules of storage.");
+    bind_config<protocol::StorageRules>(module, "StorageRules", "Rules of storage.")
+        .def(
+            "accepts",
+            [](const protocol::StorageRules& self, std::uint64_t event, std::uint64_t seed) {
+                return self.accepts(protocol::EventId{event}, seed);
+            },
+            nb::arg("event"), nb::arg("seed"),
+            "Whether an event is accepted, by its number in the run and the seed of the run.");
     bind_config<protocol::PullRules>(module, "PullRules", "Rules of pull event building.");
     using Config = PullSystemConfig;
     auto config = bind_system_config<Config, RequestedConfig, RegroupingConfig, SystemConfig>(

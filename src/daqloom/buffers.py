@@ -3,7 +3,8 @@
 The buffer of stream N is named ``daqloom/RUN/UNIT/stream-N``; one process writes multi-fragment
 packets (MFPs) into it with a `BufferWriter`. The buffer of built events is named
 ``daqloom/RUN/UNIT/output``; one process reads multi-event packets (MEPs) from it with a
-`BufferReader`. Each side is occupied until its object is deleted or the process ends.
+`BufferReader`. Each side is occupied until its object is deleted or the process ends. The accepted
+events of a simulation with storage units are those that `StorageRules` accepts.
 
 >>> served = ServedBuffer("daqloom/docs/0/stream-0", bytes=4096, pieces=8)
 >>> writer = BufferWriter("daqloom/docs/0/stream-0")
@@ -25,9 +26,9 @@ from types import TracebackType
 from typing import Self
 
 from daqloom import _engine
-from daqloom._engine import BufferReader, BufferWriter
+from daqloom._engine import BufferReader, BufferWriter, StorageRules
 
-__all__ = ["BufferReader", "BufferWriter", "ServedBuffer"]
+__all__ = ["BufferReader", "BufferWriter", "ServedBuffer", "StorageRules"]
 
 
 class ServedBuffer(_engine.ServedBuffer):

@@ -90,7 +90,8 @@ def _sustainable_rate(rate_hz: float, bounds: dict[str, float]) -> Condition:
 def _metrics(
     system: System, peak_bytes: float, windows: Incast, bounds: dict[str, float]
 ) -> dict[str, Any]:
-    shares = {link: min(1.0, system.rate_hz / bounds[link]) for link in ("uplink", "access")}
+    links = [link for link in ("uplink", "access", "storage") if link in bounds]
+    shares = {link: min(1.0, system.rate_hz / bounds[link]) for link in links}
     metrics: dict[str, Any] = {
         "event_rate_bound_hz": min(bounds.values()),
         "buffer_peak_bytes": {"tor": peak_bytes},
@@ -99,6 +100,9 @@ def _metrics(
     if (buffer := system.port_buffer_bytes) is not None:
         metrics["incast_margin_bytes"] = buffer - windows.needed_bytes
     scenario = system.scenario
+    if (storage := scenario.storage).units:
+        stored_bits = 8 * scenario.event.size * storage.accepted
+        metrics["stored_throughput_bps"] = system.rate_hz * stored_bits
     if not scenario.readout.message_cost and not scenario.builders.message_cost:
         metrics["collection_latency_s"] = {"min": unloaded_latency_s(system)}
     return metrics

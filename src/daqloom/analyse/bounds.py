@@ -9,9 +9,10 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
     rate divided by the bytes of an event on the wire, with preamble and gap; the source link is
     that of the largest fragment. A host saturates if messages cost CPU time: a builder sends a
     request and receives a reply for every source. By Little's law, the limit on concurrent events
-    divided by the shortest time to build an event also bounds the rate."""
+    divided by the shortest time to build an event also bounds the rate. The links of storage units
+    carry the accepted share of each event."""
     scenario, links = system.scenario, system.scenario.network.links
-    builders = scenario.builders
+    builders, storage = scenario.builders, scenario.storage
     event_bits = 8 * system.event.frame_bytes / system.event.wire_share
     largest = system.reply(max(system.fragments_bytes))
     bounds = {
@@ -20,8 +21,15 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
         "access": system.output_bps * builders.units / event_bits,
         "concurrent_events": builders.units
         * scenario.building.concurrent_events
-        / (unloaded_latency_s(system) + sum(stage.mean for stage in builders.processing)),
+        / (
+            unloaded_latency_s(system)
+            + sum(stage.mean for stage in builders.processing)
+            + (storage.accepted * storing_s(system) if storage.units else 0.0)
+        ),
     }
+    if storage.units and storage.accepted:
+        stored_bits = 8 * system.stored.frame_bytes / system.stored.wire_share
+        bounds["storage"] = links.storage.rate * storage.units / stored_bits / storage.accepted
     if scenario.readout.message_cost:
         bounds["source_host"] = 1 / (2 * scenario.readout.message_cost)
     if builders.message_cost:
@@ -37,6 +45,15 @@ def unloaded_latency_s(system: System) -> float:
     busy_bps = min(system.input_bps, system.output_bps)
     drain = 8 * system.event.frame_bytes / system.event.wire_share / busy_bps
     return first_byte_s(system) + drain + system.scenario.network.links.access.delay
+
+
+def storing_s(system: System) -> float:
+    """Return the time of an event alone in the network from its builder to a storage unit."""
+    links = system.scenario.network.links
+    path = links.access, links.uplink, links.storage
+    slowest_bps = min(link.rate for link in path)
+    drain_s = 8 * system.stored.frame_bytes / system.stored.wire_share / slowest_bps
+    return drain_s + sum(link.delay for link in path)
 
 
 def first_byte_s(system: System) -> float:

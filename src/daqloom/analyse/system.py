@@ -79,6 +79,11 @@ class System:
         transport = self.scenario.transport
         return framing(payload_bytes, self.scenario.mss, transport.header_bytes, transport.overhead)
 
+    @cached_property
+    def stored(self) -> Framing:
+        """A mean event on its way to a storage unit, as frames."""
+        return self.reply(self.scenario.event.size)
+
     @property
     def input_bps(self) -> float:
         """Wire rate into the ToR switch: the lower total rate of uplinks and sources."""

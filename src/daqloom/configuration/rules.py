@@ -57,6 +57,7 @@ def pull_rules(scenario: Scenario) -> _engine.PullRules:
         event_size=_event_size(event),
         share=() if event.share == "equal" else event.share,
         processing=processing_delays(scenario),
+        storage=settings(_engine.StorageRules, scenario.storage),
     )
 
 

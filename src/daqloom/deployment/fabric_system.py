@@ -56,6 +56,8 @@ class FabricSystem:
     """Host of the builder unit in each slot; with mended tables, in other slots than `slots`."""
     spares: Slots
     """Spare host in each slot, in place of dummies or after all nodes; empty without spares."""
+    storages: list[int]
+    """Host of each storage unit."""
     mfp_bytes: list[int]
     """Mean MFP size by readout unit (in slot order) and stream (bytes); empty for pull building."""
     barrier_groups: list[int]
@@ -154,6 +156,7 @@ def fabric_system(scenario: Scenario) -> FabricSystem:
         readouts,
         builders,
         spares,
+        storage_hosts(scenario, fabric, hosts_of(slots) + hosts_of(spares)),
         sizes,
         groups,
         notes,
@@ -165,7 +168,7 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     """Return the host in each slot. Raises ScenarioError if the network has too few hosts."""
     hosts, dummies = scenario.hosts, scenario.building.dummies
     if scenario.network.is_racks:  # readout units first, then rack after rack
-        return slots_of(range(len(fabric.hosts)))
+        return slots_of(range(len(fabric.hosts) - scenario.storage.units))
     in_turn = not scenario.protocol.has_schedule
     wiring = wire(fabric)
     hosts_by_port = all_hosts(fabric, wiring)
@@ -188,6 +191,21 @@ def node_slots(scenario: Scenario, fabric: Fabric) -> Slots:
     else:
         slots = by_port(fabric, wiring, taken, dummies=dummies == "used-ports")
     return shuffle(slots, scenario.run.seed) if hosts.order == "shuffled" else slots
+
+
+def storage_hosts(scenario: Scenario, fabric: Fabric, taken: list[int]) -> list[int]:
+    """Return the hosts of storage units: the first by port that are not `taken` by other units.
+    Raises ScenarioError if the network has too few hosts."""
+    if not (count := scenario.storage.units):
+        return []
+    cabled = all_hosts(fabric, wire(fabric))
+    left: list[int] = cabled[~np.isin(cabled, taken)].tolist()
+    if count > len(left):
+        raise ScenarioError(
+            f"{scenario.name}: storage.units = {count}, and the network has {len(left)} hosts "
+            f"without other units; use fewer storage units, {scenario.network.more_hosts}"
+        )
+    return left[:count]
 
 
 def unit_slots(scenario: Scenario, slots: Slots) -> tuple[Slots, Slots]:

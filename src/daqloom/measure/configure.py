@@ -58,6 +58,11 @@ def places(scenario: Scenario) -> Places:
             f"flows.{min(scenario.flows)}: a measurement has no flows beside event building; leave "
             "[flows] out, or simulate the system"
         )
+    if scenario.storage.units:
+        raise ScenarioError(
+            f"storage.units = {scenario.storage.units}: storage units exist only in simulation and "
+            "analysis; set storage.units to 0, or simulate the system"
+        )
     building, event = scenario.building, scenario.event
     if building.barrier == "ideal":
         raise ScenarioError(

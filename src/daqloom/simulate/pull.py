@@ -29,6 +29,7 @@ def pull_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine.
         seed,
         readouts=system.readouts.tolist(),
         builders=system.builders.tolist(),
+        storages=system.storages,
         readout_cost_per_message_s=scenario.readout.message_cost or usual_s,
         builder_cost_per_message_s=scenario.builders.message_cost or usual_s,
         request_size=scenario.building.request_size,
@@ -94,6 +95,19 @@ class PullRun:
         }
         if latencies := latency.summary(self.engine.latency):
             metrics["collection_latency_s"] = latencies
+        return metrics | (self._storage() if self.scenario.storage.units else {})
+
+    def _storage(self) -> dict[str, Any]:
+        report = self.report
+        metrics: dict[str, Any] = {
+            "events_accepted": report.events_accepted,
+            "events_stored": report.events_stored,
+            "events_unstored": report.events_unstored,
+            "events_storing": report.events_storing,
+            "stored_throughput_bps": 8 * report.bytes_stored / report.window_s,
+        }
+        if latencies := latency.summary(report.storage_latency):
+            metrics["storage_latency_s"] = latencies
         return metrics
 
     @property

@@ -60,6 +60,7 @@ def probe() -> Scenario:
 SHARED = {"network__switch__tor__model": "shared-memory", "network__switch__tor__buffer": "4 MB"}
 QUEUES = {"network__switch__tor__model": "drop-tail", "network__switch__tor__queue_packets": 8}
 QUEUES |= {"run__duration": "1 s"}
+STORED = {"storage__units": 1, "storage__accepted": 1}
 
 TREE = {"network__technology": "ethernet", "network__shape": "fat-tree"}
 TREE |= {"network__switch__leaf__model": "shared-memory", "network__switch__leaf__buffer": "4 MB"}
@@ -88,12 +89,14 @@ def shifts(**changes: object) -> list[Scenario]:
 
 ANALYSED = {
     "rack": [rack(), rack(**SHARED)],
+    "rack with storage": [rack(**STORED), rack(**STORED, **SHARED)],
     "shift": [small(), windows(), small(**LATE)],
     "shift on broken cables": [small(**BROKEN), windows(**BROKEN), small(**LATE, **BROKEN), MENDED],
     "daqpipe": [daqpipe()],
 }
 SIMULATED = {
     "rack": [rack(), rack(**SHARED), rack(**QUEUES)],
+    "rack with storage": [rack(**STORED, **each) for each in ({}, SHARED, QUEUES)],
     "shift": shifts(),
     "daqpipe": [daqpipe(), daqpipe(**RETRIES)],
     "flows": [probe(), small(**FLOW, **RETRIES)],

@@ -62,6 +62,7 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "pull": ("laptop-pull", {}),
     "pull, lhc": ("laptop-pull", {"event.arrivals": "lhc"}),
     "rack, shared": ("small-rack", tables("network.switch.tor", SHARED)),
+    "rack, storage": ("small-rack", {"storage.units": 2}),
     "rack, software": ("small-rack", tables("network.switch.tor", SOFTWARE)),
     "rack, slow cores": (
         "small-rack",

@@ -81,6 +81,7 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
             "phases do not follow clocks",
             lambda s: s.building.change != "window",
         ),
+        UnusedKey(("storage.timeout",), "closed forms lose no event on its way to storage"),
         UnusedKey(("event.fragment_sizes",), _MEANS, lambda s: s.protocol.requests),
         UnusedKey(
             _keys("hosts: latency.* local_rate message_cost polling_delay"),

@@ -20,7 +20,7 @@ from daqloom.scenario.validation import value_error
 def check(scenario: Tables) -> None:
     """Raise ValueError if tables contradict each other. Each further contradiction is a note of the
     error."""
-    checks = [_check_run, _check_units]
+    checks = [_check_run, _check_units, _check_storage]
     if scenario.network.technology == "ethernet":
         checks += [_check_ethernet, _check_classes]
     else:
@@ -91,6 +91,15 @@ def _check_units(scenario: Tables) -> None:
         )
 
 
+def _check_storage(scenario: Tables) -> None:
+    if scenario.storage.units and scenario.regroups:
+        raise ValueError(
+            f"storage.units = {scenario.storage.units} with faults of units or hosts, after which "
+            "units regroup, is not possible yet; break the cable of a host instead, or set "
+            "storage.units to 0"
+        )
+
+
 def _check_counted(scenario: Tables) -> None:
     """Check that racks, pull building and a single switch without hosts have numbers of units."""
     protocol, network = scenario.protocol, scenario.network
@@ -149,7 +158,8 @@ def _check_ethernet(scenario: Tables) -> None:
     network = scenario.network
     if network.is_racks:
         uplinks = network.links.uplink.count
-        core = -(-scenario.hosts_at_core // scenario.routers) + scenario.racks * uplinks
+        at_core = scenario.hosts_at_core + scenario.storage.units
+        core = -(-at_core // scenario.routers) + scenario.racks * uplinks
         _check_switch(scenario, "core", core)
         _check_switch(scenario, "tor", uplinks * scenario.routers + scenario.hosts_in_rack)
     else:

@@ -16,6 +16,7 @@ from daqloom.scenario.schema.part import (
     DefaultWith,
     Guess,
     Part,
+    When,
     items,
 )
 
@@ -64,6 +65,12 @@ class AccessLink(RackLink):
     rate: Annotated[BitRate, ASSUMED] = 25_000_000_000
 
 
+class StorageLink(RackLink):
+    """[network.links.storage]: core switch to each storage unit."""
+
+    rate: Annotated[BitRate, ASSUMED] = 100_000_000_000
+
+
 class LevelLink(Part):
     """Rate and delay of the cables of one level (host, spine, core) that differ from the others."""
 
@@ -101,6 +108,10 @@ class Links(Part):
     """Core to ToR."""
     access: Annotated[AccessLink, RACKS] = Field(default_factory=AccessLink)
     """ToR to builder."""
+    storage: Annotated[StorageLink, RACKS, When("storage.units")] = Field(
+        default_factory=StorageLink
+    )
+    """Storage unit to core."""
     rate: Annotated[
         PortRate,
         CABLED,

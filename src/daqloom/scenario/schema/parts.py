@@ -28,6 +28,8 @@ class Parts(Flag):
     DATAGRAMS = auto()
     BROKEN = auto()
     FAULTED = auto()
+    STORED = auto()
+    STORED_INCAST = auto()
     REGROUPED = auto()
     LAB_RACKS = auto()
     LAB_TREES = auto()
@@ -42,7 +44,7 @@ class Parts(Flag):
     """Multi-fragment packets by RDMA on fixed paths (no ECMP hash)."""
     ALONE = INCAST | CREDITS
     """Systems with a closed form for the latency of an event alone in the network."""
-    ANALYSED = INCAST | ON_PATHS
+    ANALYSED = INCAST | STORED_INCAST | ON_PATHS
     EVERY = BUILT | FLOWS
 
     def __str__(self) -> str:
@@ -75,6 +77,8 @@ _WORDS = {
     Parts.DATAGRAMS: "flows over UDP",
     Parts.BROKEN: "shift by RDMA on what broken cables leave",
     Parts.FAULTED: "injected faults",
+    Parts.STORED: "storage units",
+    Parts.STORED_INCAST: "pull over TCP in a rack with storage units",
     Parts.REGROUPED: "units that regroup",
     Parts.LAB: "in a laboratory",
     Parts.LAB_RACKS: "racks in a laboratory",

@@ -2,11 +2,11 @@
 
 from functools import reduce
 from operator import or_
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from daqloom.scenario.schema.building import PROTOCOLS, Building, Protocol
+from daqloom.scenario.schema.building import PROTOCOLS, PULL, Building, Protocol
 from daqloom.scenario.schema.event import Event
 from daqloom.scenario.schema.faults import Faults
 from daqloom.scenario.schema.flows import Flows
@@ -18,7 +18,7 @@ from daqloom.scenario.schema.part import Part
 from daqloom.scenario.schema.parts import Parts
 from daqloom.scenario.schema.run import Run
 from daqloom.scenario.schema.transport import ROCE_HEADER_BYTES, Transport
-from daqloom.scenario.schema.units import Builders, Readout
+from daqloom.scenario.schema.units import Builders, Readout, Storage
 
 
 class Tables(Part):
@@ -38,6 +38,8 @@ class Tables(Part):
     """Readout units."""
     builders: Builders = Field(default_factory=Builders)
     """Builder units."""
+    storage: Annotated[Storage, PULL] = Field(default_factory=Storage)
+    """Storage units."""
     hosts: Hosts = Field(default_factory=Hosts)
     """Hosts of the units."""
     transport: Transport = Field(default_factory=Transport)
@@ -178,9 +180,10 @@ class Tables(Part):
         """Return whether a simulation includes a run control, which regroups units. This requires a
         protocol that continues without lost units, and one of three causes. Units or hosts fail;
         another fault occurs in a run longer than the fault timeout, so that units may be
-        unreachable or stall; or new forwarding tables require a new schedule."""
+        unreachable or stall; or new forwarding tables require a new schedule. With storage units,
+        faults that lose no unit only delay events."""
         injected = self.faults.injected.values()
-        is_long = self.run.duration > self.measure.fault_timeout
+        is_long = self.run.duration > self.measure.fault_timeout and not self.storage.units
         loses_units = any(each.loses_units or is_long for each in injected)
         is_simple = not self.flows and not self.readout.card.buffer
         return self.protocol.builds and is_simple and (loses_units or self.is_mended)
@@ -202,19 +205,22 @@ class Tables(Part):
         # Closed forms of incast describe pull building alone, over TCP in one Ethernet rack.
         is_pull_by_tcp = protocol.part == Parts.PULL and not self.flows and not by_rdma
         in_rack = technology == Parts.ETHERNET and network.shape == "rack"
+        is_incast = is_pull_by_tcp and in_rack and not self.is_folded
         conditions = {
             Parts.FLOWS: self.flows,
             Parts.RACKS: network.is_racks,
             Parts.TREES: technology == Parts.ETHERNET and not network.is_racks,
             Parts.DATAGRAMS: any(flow.transport == "udp" for flow in self.flows.values()),
             Parts.FAULTED: self.faults.injected,
+            Parts.STORED: self.storage.units,
             Parts.REGROUPED: self.regroups,
             Parts.LEVELS: self.has_levels,
             Parts.CLASSES: self.has_classes,
             Parts.LAB_RACKS: has_lab and network.is_racks,
             Parts.LAB_TREES: has_lab and not network.is_racks,
             Parts.DEVICE: self.measure.device,
-            Parts.INCAST: is_pull_by_tcp and in_rack and not self.is_folded,
+            Parts.INCAST: is_incast,
+            Parts.STORED_INCAST: is_incast and self.storage.units,
             protocol.on_fixed_paths: on_fixed_paths,
             Parts.BROKEN: on_fixed_paths and protocol.has_phases and is_broken,
             Parts.WAITING_FLOWS: not protocol.builds and technology == Parts.INFINIBAND,

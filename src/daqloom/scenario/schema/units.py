@@ -1,14 +1,26 @@
-"""[readout] and [builders]: the readout units and builder units."""
+"""[readout], [builders] and [storage]: the units that read out, build and store events."""
 
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from daqloom.scenario.quantities import Bytes, PositiveBytes, Seconds
+from daqloom.scenario.quantities import Bytes, PositiveBytes, PositiveDuration, Seconds
 from daqloom.scenario.schema.building import BUILT, PACKED, PULL, SHIFT
 from daqloom.scenario.schema.distribution import Distribution
 from daqloom.scenario.schema.hosts import BY_RULE
-from daqloom.scenario.schema.part import ASSUMED, PER_CENT, DefaultWith, Guess, Part, When, items
+from daqloom.scenario.schema.part import (
+    ASSUMED,
+    PER_CENT,
+    DefaultWith,
+    Guess,
+    Number,
+    Part,
+    When,
+    items,
+)
+
+STORED = When("storage.units")
+"""Condition of keys that require storage units."""
 
 
 def _units(pull: int) -> Any:
@@ -46,6 +58,22 @@ class Readout(Part):
     """Buffer of the host for the MFPs of a stream (B)."""
     card: Annotated[Card, SHIFT] = Field(default_factory=Card)
     """The readout card of a stream."""
+
+
+class Storage(Part):
+    """[storage]: the storage units (SFOs, data loggers), to which builder units send the events
+    that they accept after the processing."""
+
+    units: int = Field(default=0, ge=0, le=10_000)
+    """Number of storage units, each on a host of its own: in a rack or farm at the core routers;
+    else the next hosts by port, after those of other units and spares; 0: no event is stored."""
+    accepted: Annotated[Number, STORED, ASSUMED] = Field(default=0.01, le=1)
+    """Share of the events that are accepted, such as "1 %". Event number and seed decide about an
+    event. An accepted event counts as one of concurrent_events until its storage unit, which is the
+    event number modulo the number of storage units, has acknowledged it."""
+    timeout: Annotated[PositiveDuration, STORED] = 1.0
+    """Time without acknowledgement after which an event is sent to the next storage unit; after the
+    last one, the builder unit gives the event up (s)."""
 
 
 class Builders(Part):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from daqloom.scenario.schema.links import AccessLink, LevelLink, SourceLink, Uplink
+from daqloom.scenario.schema.links import LevelLink, RackLink
 from daqloom.scenario.schema.network import Network
 from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import Fabric, check
@@ -29,13 +29,17 @@ def link_names(network: Network, fabric: Fabric) -> list[LinkName]:
 
 
 def _of_racks(fabric: Fabric) -> Iterator[LinkName]:
-    """Yield the links of racks: cables of readout units begin at the host, others at the switch."""
-    numbers = {"source": 0, "uplink": 0, "access": 0}
+    """Yield the links of racks: cables of hosts at the core begin at the host, others at the
+    switch."""
+    numbers = {"source": 0, "storage": 0, "uplink": 0, "access": 0}
     hosts = len(fabric.hosts)
     for cable in fabric.cables:
-        is_access = cable.b.node < hosts
-        kind = "source" if cable.a.node < hosts else "access" if is_access else "uplink"
-        ways = ("up", "down") if kind == "source" else ("down", "up")
+        at_core = cable.a.node < hosts
+        kind = "access" if cable.b.node < hosts else "uplink"
+        if at_core:
+            is_storage = fabric.hosts[cable.a.node].name.startswith("storage.")
+            kind = "storage" if is_storage else "source"
+        ways = ("up", "down") if at_core else ("down", "up")
         for way in ways:
             yield LinkName(f"{kind}.{numbers[kind]}.{way}", f"{kind}.{way}")
         numbers[kind] += 1
@@ -105,13 +109,11 @@ def buckets_bytes(network: Network, fabric: Fabric) -> list[int]:
     return [network.links.bucket] * len(fabric.cables)
 
 
-def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[SourceLink | Uplink | AccessLink]:
+def _of_rack_cables(network: Network, fabric: Fabric) -> Iterator[RackLink]:
     """Yield, for each cable of racks, its table in `network.links`."""
-    links = network.links
-    names = ("source", "uplink", "access")
-    tables: dict[str, SourceLink | Uplink | AccessLink] = {n: getattr(links, n) for n in names}
     for _, kind in link_names(network, fabric)[::2]:
-        yield tables[kind.partition(".")[0]]
+        link: RackLink = getattr(network.links, kind.partition(".")[0])
+        yield link
 
 
 def _of_cables(network: Network, fabric: Fabric) -> Iterator[list[LevelLink]]:

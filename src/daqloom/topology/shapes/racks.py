@@ -4,7 +4,8 @@
     readout units ── router 1 ══╪══ top of rack 1 ── builder units
                                 ┊
 
-Readout unit i is at router i mod routers; every ToR has `uplinks` cables to every router.
+Readout unit i is at router i mod routers, and storage units follow; every ToR has `uplinks` cables
+to every router.
 """
 
 from collections.abc import Iterator
@@ -20,17 +21,22 @@ def racks(
     *,
     readouts: int,
     builders: int,
+    storages: int = 0,
     racks: int = 1,
     routers: int = 1,
     uplinks: int = 1,
     readout_bps: int,
+    storage_bps: int = 0,
     uplink_bps: int,
     access_bps: int,
 ) -> Fabric:
-    """Return the fabric; `builders`: number in each rack. Hosts are the readout units, then the
-    builder units by rack; switches are the routers, then the ToRs. Raises TopologyError."""
-    hosts = readouts + racks * builders
-    per_router = [len(range(router, readouts, routers)) for router in range(routers)]
+    """Return the fabric; `builders`: number in each rack. Hosts are the readout units, the builder
+    units by rack, then the storage units; switches are the routers, then the ToRs. Raises
+    TopologyError."""
+    units = readouts + racks * builders
+    hosts = units + storages
+    at_core = [*range(readouts), *range(units, hosts)]
+    per_router = [len(at_core[router::routers]) for router in range(routers)]
     router_ports = [count + racks * uplinks for count in per_router]
     tor_ports = routers * uplinks + builders
     if max(*router_ports, tor_ports) + max(racks, routers) > MOST_PORTS:
@@ -40,9 +46,10 @@ def racks(
         )
 
     def cables() -> Iterator[Cable]:
-        for unit in range(readouts):
-            router, place = unit % routers, unit // routers
-            yield Cable(End(unit, 1), End(hosts + router, place + 1), readout_bps)
+        for number, host in enumerate(at_core):
+            place, router = divmod(number, routers)
+            rate_bps = readout_bps if host < readouts else storage_bps
+            yield Cable(End(host, 1), End(hosts + router, place + 1), rate_bps)
         for rack in range(racks):
             tor = hosts + routers + rack
             for router in range(routers):
@@ -56,7 +63,8 @@ def racks(
     return Fabric(
         "rack" if racks == 1 else "farm",
         tuple(Node(f"readout.{unit}", 1) for unit in range(readouts))
-        + tuple(Node(f"builder.{unit}", 1) for unit in range(racks * builders)),
+        + tuple(Node(f"builder.{unit}", 1) for unit in range(racks * builders))
+        + tuple(Node(f"storage.{unit}", 1) for unit in range(storages)),
         tuple(
             Node("core" if routers == 1 else f"core.{router}", router_ports[router])
             for router in range(routers)

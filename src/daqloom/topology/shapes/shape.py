@@ -96,7 +96,8 @@ def _cables(scenario: Scenario) -> tuple[Fabric, list[str]]:
 def _hosts(scenario: Scenario) -> int:
     """Return the number of hosts with units, including spares."""
     hosts = scenario.hosts
-    return len(hosts.units) if hosts.placement == "table" else scenario.nodes + hosts.spares
+    others = len(hosts.units) if hosts.placement == "table" else scenario.nodes + hosts.spares
+    return others + scenario.storage.units
 
 
 def _racks(scenario: Scenario) -> Fabric:
@@ -104,10 +105,12 @@ def _racks(scenario: Scenario) -> Fabric:
     return racks(
         readouts=scenario.hosts_at_core,
         builders=scenario.hosts_in_rack,
+        storages=scenario.storage.units,
         racks=scenario.racks,
         routers=scenario.routers,
         uplinks=links.uplink.count,
         readout_bps=links.source.rate,
+        storage_bps=links.storage.rate,
         uplink_bps=links.uplink.rate,
         access_bps=links.access.rate,
     )
