@@ -34,7 +34,9 @@ def node(unit: int, run: str) -> _engine.LiveNode:
     config.slots = _engine.RunSlots(readouts=READOUTS, builders=BUILDERS)
     config.protocol, config.sink = _engine.Protocol.pull, _engine.SinkKind.user
     config.pull_rules = _engine.PullRules(
-        arrivals=_engine.Arrivals(rate_hz=1000.0), concurrent_events=4
+        arrivals=_engine.Arrivals(rate_hz=1000.0),
+        event_size=_engine.EventSize(mean=4000),
+        concurrent_events=4,
     )
     config.packing, config.fragment_bytes = 1, [2000] * len(READOUTS)
     config.stream_buffer = config.output_buffer = 4_000_000
@@ -74,7 +76,7 @@ def started(stack: ExitStack, name: str, *arguments: object) -> subprocess.Popen
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    stack.callback(process.wait)
+    stack.enter_context(process)  # waits for its end
     stack.callback(process.kill)
     return process
 
@@ -103,7 +105,6 @@ def build(stack: ExitStack, nodes: list[_engine.LiveNode], run: str, *addresses:
     def counted(name: str) -> int:
         return sum(getattr(each.counters(), name) or 0 for each in builders)
 
-    until(lambda: counted("consumers_attached") == len(BUILDERS))
     for each in nodes:
         each.start(0)
     until(lambda: counted("meps_built") >= EVENTS)
@@ -124,10 +125,12 @@ def stored(unit: subprocess.Popen[str], path: Path) -> list[int]:
     """End the storage unit, check the content of its file, and return the events in it."""
     unit.send_signal(signal.SIGINT)
     out, _ = unit.communicate(timeout=HUNG_S)
-    numbers = sorted(Mep.decode(packet).number for packet in packets(path))
+    numbers = sorted(Mep.decode(packet).number for _, packet in packets(path))
     assert out == f"{len(numbers)} MEPs\n"
     if numbers:
-        assert check_file(path).faults == []
+        checked = check_file(path, generated=True)
+        assert checked.faults == []
+        assert checked.recognised == len(READOUTS) * len(numbers)
     return numbers
 
 

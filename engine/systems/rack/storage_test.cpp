@@ -47,7 +47,7 @@ class RackStorage : public RackTest {
     RackReport report_of(const RackConfig& config) { return run(config).report(); }
 };
 
-TEST_F(RackStorage, StoresWhatTheHashAcceptsOneWayThroughTheNetworkAfterItIsBuilt) {
+TEST_F(RackStorage, StoresAcceptedEventsOneWayThroughTheNetworkAfterTheyAreBuilt) {
     for (const double accepted : {0.3, 1.0}) {
         const RackConfig config = small(2, accepted);
         std::uint64_t expected = 0;

@@ -28,7 +28,7 @@ def event_rate_bounds_hz(system: System) -> dict[str, float]:
         ),
     }
     if storage.units and storage.accepted:
-        stored_bits = 8 * system.stored.frame_bytes / system.stored.wire_share
+        stored_bits = 8 * system.accepted_event.frame_bytes / system.accepted_event.wire_share
         bounds["storage"] = links.storage.rate * storage.units / stored_bits / storage.accepted
     if scenario.readout.message_cost:
         bounds["source_host"] = 1 / (2 * scenario.readout.message_cost)
@@ -52,7 +52,7 @@ def storing_s(system: System) -> float:
     links = system.scenario.network.links
     path = links.access, links.uplink, links.storage
     slowest_bps = min(link.rate for link in path)
-    drain_s = 8 * system.stored.frame_bytes / system.stored.wire_share / slowest_bps
+    drain_s = 8 * system.accepted_event.frame_bytes / system.accepted_event.wire_share / slowest_bps
     return drain_s + sum(link.delay for link in path)
 
 

@@ -80,7 +80,7 @@ class System:
         return framing(payload_bytes, self.scenario.mss, transport.header_bytes, transport.overhead)
 
     @cached_property
-    def stored(self) -> Framing:
+    def accepted_event(self) -> Framing:
         """A mean event on its way to a storage unit, as frames."""
         return self.reply(self.scenario.event.size)
 

@@ -23,6 +23,10 @@ readout unit (RU) |
     Reads the fragments of its streams and sends them to builder units.
 builder unit (BU) |
     Collects all fragments of an event, which is then built.
+storage unit |
+    Stores the events that builder units accept (`[storage]`; SFO, data logger).
+accepted event |
+    An event that goes to a storage unit. Event number and seed decide about an event.
 unit |
     A readout unit, a builder unit, or both in one process.
 node |

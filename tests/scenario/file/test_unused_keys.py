@@ -232,6 +232,8 @@ def effects(method: Method, protocol: str) -> Iterator[tuple[str, str]]:
     for scenario, choices in systems_of(protocol):
         if method == "analyse" and not methods.analyse(scenario).metrics:
             continue  # no closed form, which is a warning
+        if method == "measure" and scenario.storage.units:
+            continue  # refused
         systems.append((scenario, choices, as_text(method, scenario)))
     for path in KEYS:
         if not path.startswith("measure."):

@@ -103,7 +103,7 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
         ),
         UnusedKey(
             _keys(
-                "network.links: source.bucket uplink.bucket access.bucket bucket",
+                "network.links: source.bucket uplink.bucket access.bucket storage.bucket bucket",
                 *(
                     f"network.switch.{level}: rings ecn_threshold scheduling weights"
                     for level in LEVELS
