@@ -122,6 +122,8 @@ std::vector<double> numbers(const System& system) {
     std::decay_t<decltype(report)>::each([&](const char*, auto member, const char*) {
         if constexpr (requires { (report.*member).ps; }) {
             all.push_back((report.*member).seconds());
+        } else if constexpr (requires { (report.*member).mean_ps(); }) {
+            all.push_back(static_cast<double>((report.*member).count()));
         } else {
             all.push_back(static_cast<double>(report.*member));
         }
