@@ -177,6 +177,14 @@ class Nodes final : public transport::Listener {
         }
     }
 
+    /// Processes, at a node, one message of the network itself, such as the release of a barrier
+    /// that switches have combined. Returns the end, or never for a node stopped for good.
+    base::Time process(std::uint32_t node, base::Time now) {
+        return occupy(node, nodes_[node].processor.work(1, 0, {}), now);
+    }
+    /// Time of adapter and software from a message's task until its first packet.
+    [[nodiscard]] base::Time draw_latency() { return config_.latency.draw(latency_); }
+
     /// Opens a node's connections for an epoch; epoch 0: none, its process has ended. From now on
     /// the node drops and counts messages of other epochs. Called within an event of the driver.
     void enter(std::uint32_t node, std::uint16_t epoch, base::Time now) {

@@ -22,10 +22,17 @@ enum class ShiftBarrier {
     centralised,    ///< as in BarrierKind; participants are the readout units, master is unit 0
     tournament,     ///< as in BarrierKind
     dissemination,  ///< as in BarrierKind
-    external,       ///< outside of the units: in the network's hardware, or an ideal one
+    external,       ///< outside of the units: an ideal one, without messages
     neighbour,      ///< as in BarrierKind: each waits for the next one of its group, in a ring;
                     ///< paced with one writer, only the last for the first (see ShiftUnit)
+    network,        ///< outside of the units: adapters and switches of the network combine the
+                    ///< arrivals and return the release
 };
+
+/// Whether the unit's world, and not the units, combines the entries into a barrier.
+constexpr bool is_outside(ShiftBarrier barrier) {
+    return barrier == ShiftBarrier::external || barrier == ShiftBarrier::network;
+}
 
 /// The part that decides when a readout unit writes.
 enum class Pace {

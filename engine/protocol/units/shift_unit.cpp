@@ -88,6 +88,7 @@ std::optional<BarrierKind> kind_of(const ShiftUnitConfig& config) {
                 return BarrierKind::neighbour;
             case ShiftBarrier::none:
             case ShiftBarrier::external:
+            case ShiftBarrier::network:
                 break;
         }
     }

@@ -83,7 +83,7 @@ concept ShiftWorld =
         world.admitted(stream, mep, bytes);
         world.write(write);
         world.acknowledge(stream, mep);
-        /// ShiftBarrier::external: call on_released when all units have entered generation `step`.
+        /// If is_outside(barrier): call on_released when all units have entered generation `step`.
         world.enter_barrier(step);
         /// For records of stages: from now on, the unit is in `stage` of step `step`.
         world.stage(step, stage);
@@ -231,10 +231,10 @@ class ShiftUnit {
         return true;
     }
 
-    /// The external barrier releases a generation.
+    /// A barrier outside of the units releases a generation.
     template <ShiftWorld World>
     void on_released(std::uint64_t generation, base::Time now, World& world) {
-        if (config_.barrier != ShiftBarrier::external || stage_ == Stage::closed ||
+        if (!is_outside(config_.barrier) || stage_ == Stage::closed ||
             generation != released_ || entered_ == released_) {
             ignore();
             return;

@@ -34,6 +34,8 @@ Time cost_on_paper(const ShiftSystemConfig& config) {
             return message * rounds;
         case ShiftBarrier::neighbour:
             return message;
+        case ShiftBarrier::network:
+            return network_barrier(config);
     }
     return Time::never();
 }
@@ -56,7 +58,7 @@ TEST_P(BarrierCost, IsThatOfItsMessages) {
     // If units are out of step, a message of one may meet the MFP of another: it waits for a packet
     // of the MFP on each wire, and for the message of the MFP's arrival.
     const Time meeting = Time{2 * (4096 + 26 + 16) * kByte} + config.message_cost;
-    const std::int64_t messages = barrier == ShiftBarrier::external ? 0
+    const std::int64_t messages = protocol::is_outside(barrier) ? 0
                                   : barrier == ShiftBarrier::centralised
                                       ? 2
                                       : 2 * std::bit_width(units - 1);
@@ -67,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, BarrierCost,
     ::testing::Combine(::testing::Values(ShiftBarrier::centralised, ShiftBarrier::tournament,
                                          ShiftBarrier::dissemination, ShiftBarrier::neighbour,
-                                         ShiftBarrier::external),
+                                         ShiftBarrier::external, ShiftBarrier::network),
                        ::testing::Values(4U, 8U, 16U, 32U)));
 
 /// Reported times of the barriers between two instants, per barrier.
@@ -130,6 +132,14 @@ TEST(Barriers, AllUnitsTogetherSpendTheirCostInThem) {
 TEST(Barriers, TheIdealOneCostsNothing) {
     const PerBarrier found(barrier_system(ShiftBarrier::external, 16), 20, 28);
     EXPECT_EQ(found.releasing, 0);
+    EXPECT_LE(found.waiting, static_cast<double>(16 * updates().ps));
+    EXPECT_EQ(found.messages, 0);
+}
+
+TEST(Barriers, ThatOfTheNetworkTakesNoMessagesOfHosts) {
+    const ShiftSystemConfig config = barrier_system(ShiftBarrier::network, 16);
+    const PerBarrier found(config, 20, 28);
+    EXPECT_EQ(found.releasing, static_cast<double>(16 * network_barrier(config).ps));
     EXPECT_LE(found.waiting, static_cast<double>(16 * updates().ps));
     EXPECT_EQ(found.messages, 0);
 }

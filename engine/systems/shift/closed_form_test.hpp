@@ -60,7 +60,16 @@ inline ShiftSystemConfig barrier_system(ShiftBarrier barrier, std::uint32_t unit
     config.message_cost = base::nanoseconds(100);
     config.polling_delay = base::nanoseconds(300);
     config.source_acknowledge.mean = base::seconds(1);
+    config.barrier_level_latency = base::nanoseconds(400);
+    config.barrier_levels.assign(units, 1);
     return config;
+}
+
+/// Time from the last entry into a barrier of the network until all units are released: the post of
+/// the arrival, up and down all levels of the tree, the poll, and the receipt of the release.
+inline Time network_barrier(const ShiftSystemConfig& config, std::int64_t levels = 1) {
+    return config.message_cost * 2 + config.barrier_level_latency * (2 * levels) +
+           config.polling_delay;
 }
 
 inline base::DelayDistribution exponential(Time mean) {

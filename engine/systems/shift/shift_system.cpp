@@ -135,6 +135,10 @@ base::expected<void> ShiftSystem::make_units(const LinearShift& shift) {
         base::RandomStream random(config_.seed, fmt::format("mfp {}", streams_.size()));
         streams_.push_back({{config_.fragment_sizes, bytes, std::move(random)}, Time::zero()});
     }
+    DAQLOOM_REFUSE_IF(
+        config_.barrier == ShiftBarrier::network && config_.barrier_levels.size() != units,
+        "a barrier of the network with {} trees; give the levels of one for each of {} units",
+        config_.barrier_levels.size(), units);
     auto unit = unit_config(config_, shift, slowest_rate_);
     for (std::size_t node = 0; node < placement_.readouts.unit_on.size(); ++node) {
         unit.self = placement_.readouts.unit_on[node];
@@ -160,6 +164,10 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
             number_of.emplace(given, static_cast<std::uint32_t>(groups_.size()));
         if (is_new) {
             groups_.emplace_back().gatherings.resize(2 * ahead + 2);
+            if (config_.barrier == ShiftBarrier::network) {
+                groups_.back().crossing = config_.barrier_level_latency *
+                                          (2 * std::int64_t{config_.barrier_levels[in_run.value()]});
+            }
         }
         group_of_.push_back(found->second);
         group_of(each).units.push_back(each);
@@ -252,6 +260,9 @@ void ShiftSystem::on_event(const sim::Event& event) {
         case kReleased:
             release_all(groups_[event.index % groups_.size()], now);
             break;
+        case kResumed:
+            resume(ReadoutIndex(event.index), now);
+            break;
         case kWarm:
             begin_counting(config_, now);
             if (config_.warmup > Time::zero()) {  // else counting starts at time zero
@@ -328,13 +339,45 @@ void ShiftSystem::leave_barrier(ReadoutIndex unit, std::uint64_t step, Time sinc
     }
 }
 
-void ShiftSystem::release_all(Group& group, Time now) {
-    group.gatherings[group.generation % group.gatherings.size()].waiting = 0;
-    for (const ReadoutIndex unit : group.units) {
-        World world{*this, placement_.readouts.node_of[unit], now};
-        if (has_unit(world.node)) {
-            units_[world.node].on_released(group.generation, now, world);
+/// In the network's barrier, the processor posts an arrival to the adapter, which sends it up the
+/// tree; the release is noticed and processed as a message is.
+void ShiftSystem::enter_group(ReadoutIndex unit, std::uint32_t node, std::uint64_t generation,
+                              Time now) {
+    Group& group = group_of(unit);
+    Gathering& here = gathering(unit, generation);
+    Time released = now;
+    if (config_.barrier == ShiftBarrier::network) {
+        const Time posted = nodes().process(node, now);
+        if (posted == Time::never()) {
+            return;
         }
+        here.arrived = std::max(here.arrived, posted + nodes().draw_latency());
+        released = here.arrived + group.crossing + config_.polling_delay;
+    }
+    if (++here.waiting == group.units.size()) {
+        group.generation = generation;
+        push(released, kReleased, this->released(unit, generation), node);
+    }
+}
+
+void ShiftSystem::release_all(Group& group, Time now) {
+    Gathering& here = group.gatherings[group.generation % group.gatherings.size()];
+    here.waiting = 0;
+    here.arrived = Time::zero();
+    for (const ReadoutIndex unit : group.units) {
+        if (config_.barrier == ShiftBarrier::network) {
+            const std::uint32_t node = placement_.readouts.node_of[unit];
+            push(nodes().process(node, now), kResumed, unit.value(), node);
+        } else {
+            resume(unit, now);
+        }
+    }
+}
+
+void ShiftSystem::resume(ReadoutIndex unit, Time now) {
+    World world{*this, placement_.readouts.node_of[unit], now};
+    if (has_unit(world.node)) {
+        units_[world.node].on_released(group_of(unit).generation, now, world);
     }
 }
 

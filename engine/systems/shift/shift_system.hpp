@@ -57,7 +57,12 @@ struct ShiftSystemConfig : SystemConfig, RegroupingConfig, protocol::ShiftRules 
         (protocol::SpikyDelay, card_acknowledge,
          "Time from an MFP's arrival in host memory until its card has the acknowledgement; in "
          "order for each stream."),
-        (std::vector<CardStop>, card_stops, "Stops of the cards' acknowledgements."))
+        (std::vector<CardStop>, card_stops, "Stops of the cards' acknowledgements."),
+        (base::Time, barrier_level_latency,
+         "Barrier of the network: time from one level of its reduction tree to the next."),
+        (std::vector<std::uint32_t>, barrier_levels,
+         "Barrier of the network: levels of switches in the tree of each readout unit's group; "
+         "the units in the order of their slots."))
     std::uint32_t buffered_mfps = 0;  ///< per stream; 0: two rounds of all builder units
     /// Time from the last use of an MFP until its room is free again.
     base::DelayDistribution source_acknowledge;
@@ -158,7 +163,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         kCardAcknowledged,  ///< index: readout unit · streams + stream
         kFreed,             ///< index: readout unit · streams + stream
         kProcessed,         ///< a MEP is consumed; index: see `in_process_`
-        kReleased,          ///< release of the ideal barrier; index: see `released`
+        kReleased,          ///< release of a barrier outside of units; index: see `released`
         kWarm,
         kFlowDue,  ///< index: sender of a flow
         kGo,       ///< a timer of a builder unit; index: node
@@ -166,6 +171,7 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         kOfEpoch,
         kControl,
         kSchedule,
+        kResumed,  ///< a unit has processed a release of the network; index: readout unit
     };
     struct InProcess {
         std::uint32_t node = 0;
@@ -183,7 +189,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
     /// A barrier that some units of a group have entered.
     struct Gathering {
         std::uint32_t released = 0;
-        std::uint32_t waiting = 0;       ///< units at the ideal barrier
+        std::uint32_t waiting = 0;       ///< units at a barrier outside of units
+        base::Time arrived;              ///< last arrival at the network's barrier
         base::Time last;                 ///< entry of the last unit
         base::Time waiting_for_slowest;  ///< sum over the units
         base::Time releasing;            ///< sum over the units
@@ -248,7 +255,8 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         /// size. Units are up to k generations apart: if the first unit enters generation g, the
         /// last unit may just enter g - 1 - k and wait for the release of g - 1 - 2 k.
         std::vector<Gathering> gatherings;
-        std::uint64_t generation = 0;  ///< generation of the last ideal barrier
+        std::uint64_t generation = 0;  ///< generation of the last barrier outside of units
+        base::Time crossing;           ///< from the last arrival to the release, both at adapters
     };
 
     void make_groups(const protocol::LinearShift& shift);
@@ -259,7 +267,10 @@ class ShiftSystem final : public RegroupingSystem<ShiftContent> {
         return static_cast<std::uint32_t>(generation % generations * groups_.size() +
                                           group_of_[unit]);
     }
+    void enter_group(protocol::ReadoutIndex unit, std::uint32_t node, std::uint64_t generation,
+                     base::Time now);
     void release_all(Group& group, base::Time now);
+    void resume(protocol::ReadoutIndex unit, base::Time now);
     [[nodiscard]] Group& group_of(protocol::ReadoutIndex unit) { return groups_[group_of_[unit]]; }
     /// Whether a barrier gathers a whole group; with `neighbour` a unit waits for one other unit.
     [[nodiscard]] bool gathers() const {

@@ -92,11 +92,7 @@ struct ShiftSystem::World {
         system.push(now + after, kFreed, index, node);
     }
     void enter_barrier(std::uint64_t generation) {
-        Group& group = system.group_of(self());
-        if (++system.gathering(self(), generation).waiting == group.units.size()) {
-            group.generation = generation;
-            system.push(now, kReleased, system.released(self(), generation), node);
-        }
+        system.enter_group(self(), node, generation, now);
     }
     void stage(std::uint64_t step, protocol::ShiftStage stage) {
         system.enter_stage(self(), step, stage, now);

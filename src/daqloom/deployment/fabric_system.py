@@ -15,7 +15,7 @@ from daqloom.scenario.schema.network import Network
 from daqloom.scenario.schema.switches import Switch
 from daqloom.topology.fabric.fabric import Fabric
 from daqloom.topology.fabric.links import LinkName, link_names, switch_levels
-from daqloom.topology.fabric.wiring import Wiring, wire
+from daqloom.topology.fabric.wiring import Wiring, tree_levels, wire
 from daqloom.topology.failures.plan import FaultPlan, fault_plan
 from daqloom.topology.failures.repair import UNCHANGED, mend
 from daqloom.topology.failures.spares import spare_slots
@@ -91,6 +91,14 @@ class FabricSystem:
         """Return the hosts with a separate ring in a software switch."""
         builders = hosts_of(self.builders) if switch.rings == "builders" else []
         return builders or list(range(len(self.fabric.hosts)))
+
+    @cached_property
+    def barrier_levels(self) -> list[int]:
+        """Levels of switches above the barrier group of each readout unit, by slot."""
+        readouts, wiring = np.array(hosts_of(self.readouts)), wire(self.fabric)
+        groups = np.array(self.barrier_groups or [0] * len(readouts))
+        levels = {each: tree_levels(wiring, readouts[groups == each]) for each in set(groups.tolist())}
+        return [levels[each] for each in groups.tolist()]
 
     @property
     def hosts(self) -> list[int]:

@@ -66,7 +66,7 @@ def _round(scenario: Scenario, nodes: int, slots: int, rate_bps: float) -> Round
     round_s = phases * building.window
     if building.change == "count":
         messages = 2
-        if building.barrier not in ("none", "ideal"):
+        if building.barrier not in ("none", "network", "ideal"):
             messages += 2 * math.ceil(math.log2(max(2, readouts)))
         round_s = phases * (messages * _message_s(scenario) + building.jitter.mean)
         writes = phases - scenario.is_folded  # in one phase nodes copy within themselves

@@ -44,6 +44,8 @@ def shift_config(scenario: Scenario, system: FabricSystem, seed: int) -> _engine
         output_buffer=scenario.builders.buffer,
         processing=processing_delays(scenario),
         card_buffer=card.buffer,
+        barrier_level_latency_s=scenario.building.barrier_level_latency,
+        barrier_levels=system.barrier_levels if scenario.building.barrier == "network" else [],
         card_acknowledge=settings(_engine.SpikyDelay, card, usual=card.acknowledge),
     )
 

@@ -9,7 +9,11 @@ barrier of N equal nodes, N a power of two, costs
     centralised    2·m + (N − 2)·o
     tournament     2·m·⌈log₂ N⌉
     dissemination  m·⌈log₂ N⌉
+    network        2·o + h + p + 2·L·t
     ideal          0
+
+The network's barrier passes the switches' tree of L levels twice, at a time t per level; h and p are
+the latency of the adapter and the polling delay, which are parts of m.
 
 With the barrier `neighbour`, nodes wait for neighbours only and have no common step, so the
 formulas count only the processor time of messages.
@@ -86,6 +90,14 @@ def barrier(kind: str, nodes: int, messages: Messages, switches: Switches) -> Ba
     if kind == CLOSING and nodes > 1:
         count[[0, -1]] = 1
     return Barrier(nothing, nothing, nothing, count)
+
+
+def network_barrier(crossing_s: Times, messages: Messages) -> Barrier:
+    """Return the cost of a barrier that switches combine. `crossing_s`: time from the adapter of a
+    node to the root of the tree of its group. A node posts its arrival and receives the release."""
+    report_s = messages.cost_s + messages.latency_s + crossing_s
+    released_s = crossing_s + messages.polling_s + messages.cost_s
+    return Barrier(released_s, released_s, report_s, np.full(len(crossing_s), 2))
 
 
 def _tree(star: bool, nodes: int, messages: Messages, switches: Switches) -> Barrier:

@@ -13,6 +13,7 @@ from daqloom.analyse.fabric.messages import OFFSET_BYTES
 from daqloom.analyse.fabric.slowest import Chance, Times, delay_of
 from daqloom.analyse.fabric.view import View
 from daqloom.deployment.fabric_system import barrier_groups, mfp_bytes
+from daqloom.topology.fabric.wiring import tree_levels
 
 EXCHANGES = 4
 """Control messages of a node per multi-event packet: sizes and memory grants, sent and received."""
@@ -185,6 +186,15 @@ class Push(View):
         if not found:
             return [np.arange(self.nodes)]
         return [np.flatnonzero(np.array(found) == group) for group in dict.fromkeys(found)]
+
+    @property
+    def crossing_s(self) -> Times:
+        """Time from each node to the root of its group's tree, for a barrier of the network."""
+        levels = np.zeros(self.nodes)
+        for group in self.groups:
+            levels[group] = tree_levels(self.traffic.paths.wiring, self.traffic.hosts[group])
+        time_s: Times = levels * self.scenario.building.barrier_level_latency
+        return time_s
 
     @property
     def events(self) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daqloom.analyse.answer import Answer, Condition
-from daqloom.analyse.fabric.barrier import CLOSING, Barrier, barriers_of
+from daqloom.analyse.fabric.barrier import CLOSING, Barrier, barriers_of, network_barrier
 from daqloom.analyse.fabric.pace import paced_round_s
 from daqloom.analyse.fabric.push import EXCHANGES, Push
 from daqloom.analyse.fabric.ring import Comparison, ring_of
@@ -215,7 +215,7 @@ def _of_phases(push: Push, found: Round) -> list[Condition]:
     """Return conditions for the closed form of phases that end after a number of writes."""
     switch, plan = push.scenario.network.switch, found.schedule
     late = unmodelled_s(push) * push.slots / found.length_s
-    has_messages = push.barrier not in ("none", "ideal")
+    has_messages = push.barrier not in ("none", "network", "ideal")
     late_in_words = (
         "messages wait for each other at processors, and for data that overtakes them where "
         "hosts.latency is random"
@@ -337,6 +337,8 @@ def _conflicts(plan: Schedule) -> Condition:
 
 def _barrier(push: Push) -> Barrier:
     """Return the cost of the barriers of a scenario."""
+    if push.barrier == "network":
+        return network_barrier(push.crossing_s, push.messages)
     hosts, between = push.traffic.hosts.tolist(), push.traffic.between
     closes = push.barrier == "neighbour" and push.scenario.building.keeps_order
     return barriers_of(

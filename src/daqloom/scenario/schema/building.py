@@ -60,7 +60,10 @@ PACKED = _protocols("packs")
 BUILT = _protocols("builds")
 _COUNT = When(".change", ("count",))
 _WINDOW = When(".change", ("window",))
-_BARRIER = When(".barrier", ("centralised", "tournament", "dissemination", "neighbour", "ideal"))
+_BARRIER = When(
+    ".barrier", ("centralised", "tournament", "dissemination", "neighbour", "network", "ideal")
+)
+_NETWORK = When(".barrier", ("network",))
 _PACED = When(".pace", ("builder",))
 _DAQPIPE = When("building.protocol", ("daqpipe",))
 
@@ -116,13 +119,19 @@ class Shift(Part):
     """Condition for the next phase: the node has sent its MFPs (count), or the time window is over
     (window)."""
     barrier: Annotated[
-        Literal["none", "centralised", "tournament", "dissemination", "neighbour", "ideal"],
+        Literal[
+            "none", "centralised", "tournament", "dissemination", "neighbour", "network", "ideal"
+        ],
         _COUNT,
         ASSUMED,
     ] = "tournament"
     """Barrier that keeps the nodes of a group in step. neighbour: each node waits for the next node
     of its group, the last node for the first. If builder-paced with one writer, only the last node
-    waits."""
+    waits. network: the switches of an InfiniBand network combine the arrivals of the nodes and
+    return the release. ideal: without messages."""
+    barrier_level_latency: Annotated[Seconds, _NETWORK, ASSUMED] = 300e-9
+    """Time from one level of the switches' reduction tree to the next, up or down: cable, switch and
+    reduction. The tree has a level for each level of switches that the group needs (s)."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
     """Groups of readout units with separate barriers: all units in one group, a group for each leaf
     switch, or groups of this number of consecutive units in the schedule."""

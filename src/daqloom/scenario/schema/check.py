@@ -156,6 +156,11 @@ def _check_table_of_racks(scenario: Tables) -> None:
 
 def _check_ethernet(scenario: Tables) -> None:
     network = scenario.network
+    if scenario.protocol.has_phases and scenario.building.barrier == "network":
+        raise ValueError(
+            'building.barrier = "network" requires network.technology = "infiniband", whose '
+            'switches combine messages; use "tournament" or another barrier'
+        )
     if network.is_racks:
         uplinks = network.links.uplink.count
         at_core = scenario.hosts_at_core + scenario.storage.units

@@ -6,7 +6,7 @@ A directed link is a number: 2Â·c runs along cable c from end `a` to end `b`, 2Â
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from daqloom.topology.fabric.fabric import Fabric
 
@@ -79,3 +79,12 @@ def leaf_distances(wiring: Wiring) -> dict[int, NDArray[np.int32]]:
             distance[reached] = step
         distances[leaf] = distance
     return distances
+
+
+def tree_levels(wiring: Wiring, hosts: ArrayLike) -> int:
+    """Return the levels of switches in the lowest tree that spans hosts: 1 for those of one leaf, 2
+    if the leaves are two cables apart, and so on."""
+    leaves = np.unique(wiring.leaf[np.asarray(hosts)])
+    between = leaf_distances(wiring)
+    farthest = max(int(between[leaf][leaves].max()) for leaf in leaves.tolist())
+    return (farthest + 1) // 2 + 1
