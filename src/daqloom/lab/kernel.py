@@ -7,9 +7,16 @@ wire: see `Queue.buffer_bytes`. For a shaper of the scenario, the bucket is that
 the FIFO is the whole buffer."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
-from daqloom.lab.network import CHECK_SEQUENCE_BYTES, Host, LabNetwork, Queue, full_frame_bytes
+from daqloom.lab.network import (
+    CHECK_SEQUENCE_BYTES,
+    Forwarding,
+    Host,
+    LabNetwork,
+    Queue,
+    full_frame_bytes,
+)
 from daqloom.machine.namespace import NETWORK
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.links import WIRE_OVERHEAD_BYTES
@@ -83,6 +90,14 @@ def forwarding(network: LabNetwork) -> Iterator[str]:
                 yield f"fdb add {host.hardware_address} dev {device} master static"
 
 
+def rerouting(network: LabNetwork, before: Forwarding, now: Forwarding) -> Iterator[str]:
+    """Yield `bridge` commands that change forwarding tables; hosts without a path keep theirs."""
+    for switch in network.bridges:
+        for host, old, new in zip(network.hosts, before[switch], now[switch], strict=True):
+            if new and new != old:
+                yield f"fdb replace {host.hardware_address} dev {new} master static"
+
+
 def own(network: LabNetwork, host: Host) -> Iterator[str]:
     """Yield `ip` commands for one host, to run in its namespace."""
     yield "link set lo up"
@@ -111,6 +126,16 @@ def queues(queues: Iterable[Queue], mtu_bytes: int) -> Iterator[str]:
             f"limit {UNLIMITED_BYTES} overhead {UNSEEN_BYTES} linklayer ethernet"
         )
         yield f"{device} parent {BUCKET:x}:1 handle {FIFO:x}: {fifo(queue, mtu_bytes)}"
+
+
+def cut(queues: Iterable[Queue], links: Container[str], mtu_bytes: int) -> Iterator[str]:
+    """Yield `tc` commands after which queues drop all frames, and count them, if the link that
+    begins at them is in `links`. Other queues hold as many frames as always."""
+    for queue in queues:
+        kind, *limit = fifo(queue, mtu_bytes).split()
+        limit = ["limit", "0"] if queue.link.name in links else limit
+        parent = f"qdisc change dev {queue.device} parent {BUCKET:x}:1 handle {FIFO:x}:"
+        yield " ".join([parent, kind, *limit])
 
 
 def fifo(queue: Queue, mtu_bytes: int) -> str:

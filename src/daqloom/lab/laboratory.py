@@ -1,13 +1,20 @@
 """Laboratory: a scenario's network on this machine, which exists during a measurement."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Self
 
 from daqloom.lab import kernel
-from daqloom.lab.network import CHECK_SEQUENCE_BYTES, LabNetwork, Queue, full_frame_bytes
+from daqloom.lab.network import (
+    CHECK_SEQUENCE_BYTES,
+    Forwarding,
+    LabNetwork,
+    Queue,
+    full_frame_bytes,
+)
 from daqloom.lab.software import RingCount, SoftwareSwitch
 from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
@@ -67,6 +74,8 @@ class Laboratory:
         """Network namespace of each host, by unit number."""
         self._counting: Child
         self._software: list[SoftwareSwitch] = []
+        self._towards, self._cut = network.towards, frozenset[str]()
+        self._changing = Lock()
 
     def __enter__(self) -> Self:
         for name in ("ip", "bridge", "tc", *(("ethtool",) if self.network.software else ())):
@@ -110,6 +119,25 @@ class Laboratory:
     def read(self) -> LabCount:
         """Return the counters. Raises MeasureError."""
         return self._counters("read")
+
+    def cut(self, links: Iterable[str]) -> None:
+        """Let all frames be dropped at the begin of `links`, by name, and at no others. Raises
+        MeasureError."""
+        with self._changing:
+            before, self._cut = self._cut, frozenset(links)
+            places = [(self.switches, list(self.network.queues))]
+            places += [(host, self.network.queues_of_host(n)) for n, host in enumerate(self.hosts)]
+            for namespace, queues in places:
+                changed = [each for each in queues if each.link.name in before ^ self._cut]
+                if changed:
+                    mtu_bytes = self.network.mtu_bytes
+                    namespace.batch("tc", kernel.cut(changed, self._cut, mtu_bytes))
+
+    def forward(self, towards: Forwarding) -> None:
+        """Change the forwarding tables of the switches. Raises MeasureError."""
+        with self._changing:
+            before, self._towards = self._towards, towards
+            self.switches.batch("bridge", kernel.rerouting(self.network, before, towards))
 
     def _watching(self, stack: ExitStack, switches: Namespace) -> Child:
         program = (sys.executable, "-m", "daqloom.lab.counting")

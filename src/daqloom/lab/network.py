@@ -13,8 +13,11 @@ from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
 from daqloom.scenario.schema.switches import Switch
+from daqloom.topology import TopologyError
 from daqloom.topology.fabric.fabric import End
 from daqloom.topology.fabric.links import LinkName, buckets_bytes, delays_s
+from daqloom.topology.failures.reroute import reroutings
+from daqloom.topology.routing.minimal import EqualCost
 
 LONGEST_DELAY_S = 20e-6
 """Delay of a packet through a cable and the kernel; longer delays cannot be configured."""
@@ -72,6 +75,10 @@ class Rings:
     """Buffer of the software switch, or of the shared-memory switch that it replaces."""
 
 
+Forwarding = tuple[tuple[str, ...], ...]
+"""Device through which a switch reaches a host, by switch and host; empty: none."""
+
+
 @dataclass(frozen=True)
 class LabNetwork:
     """Network of a laboratory, as a plan."""
@@ -82,8 +89,7 @@ class LabNetwork:
     levels: tuple[str, ...]
     """Level of each switch."""
     cables: tuple[Cable, ...]
-    towards: tuple[tuple[str, ...], ...]
-    """Device through which a switch reaches a host, by switch and host; empty: none."""
+    towards: Forwarding
     software: tuple[Rings, ...]
     """Software switches; all other switches are kernel bridges."""
     mtu_bytes: int
@@ -151,24 +157,47 @@ def lab_network(scenario: Scenario) -> LabNetwork:
         )
         for host, unit in units.items()
     )
-    ports = system.ways.first(system.fabric).ports
-    towards = tuple(
-        tuple(
-            _device(system, End(system.fabric.switch_node(switch), int(port))) if port else ""
-            for port in ports[switch, list(units)]
-        )
-        for switch in range(len(buffers))
-    )
     return LabNetwork(
         hosts,
         tuple(switch.name for switch in system.fabric.switches),
         tuple(system.levels),
         tuple(_cables(system, buffers, units, scenario.measure.bucket_frames)),
-        towards,
+        _towards(system, system.ways),
         tuple(_rings(system, buffers, units)),
         network.mtu,
         settings(scenario),
         route(scenario),
+    )
+
+
+def later_forwarding(scenario: Scenario) -> list[tuple[float, Forwarding]]:
+    """Return the times (s) at which switches forward in a new way after faults, as in simulation.
+    Raises ScenarioError for faults that the network cannot have."""
+    system = fabric_system(scenario)
+    try:
+        later = list(reroutings(system.fault_plan, system.network, system.fabric, system.ways))
+    except TopologyError as error:
+        raise ScenarioError(f"{scenario.name}: {error}") from None
+    found, first = [(at_s, _towards(system, ways)) for at_s, ways, _ in later], system.ways
+    for number, switch in enumerate(system.fabric.switches):
+        before = _towards(system, first)[number]
+        has_rings = system.switch_at(number).architecture in ("software", "shared-memory")
+        if has_rings and any(towards[number] != before for _, towards in found):
+            raise ScenarioError(
+                f"measure.lab: the software switch for {switch.name} keeps its forwarding table, "
+                'and a fault changes it; use "infinite" or "drop-tail", or faults.routing = "none"'
+            )
+    return found
+
+
+def _towards(system: FabricSystem, ways: EqualCost) -> Forwarding:
+    ports = ways.first(system.fabric).ports
+    return tuple(
+        tuple(
+            _device(system, End(system.fabric.switch_node(switch), int(port))) if port else ""
+            for port in ports[switch, system.hosts]
+        )
+        for switch in range(len(system.fabric.switches))
     )
 
 

@@ -8,6 +8,7 @@ from daqloom.deployment.fabric_system import FabricSystem, fabric_system
 from daqloom.machine.namespaces import Link, frame_loss
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.faults import Fault
+from daqloom.scenario.schema.measure import Measure
 from daqloom.scenario.schema.models import Scenario
 from daqloom.topology.fabric.wiring import Wiring, wire
 from daqloom.topology.failures.plan import Outage
@@ -22,6 +23,8 @@ class UnitOutage:
     to_units: bool = True
     """For links: whether the direction towards the units breaks."""
     from_units: bool = True
+    cut: tuple[str, ...] = ()
+    """In a laboratory: names of the links that drop all frames."""
 
     @property
     def name(self) -> str:
@@ -78,12 +81,13 @@ def unit_outages(scenario: Scenario) -> list[UnitOutage]:
     measured."""
     faults = scenario.faults.injected
     for name, fault in faults.items():
-        _check(name, fault, scenario.measure.namespaces)
+        _check(name, fault, scenario.measure)
     if not faults:
         return []
     system = fabric_system(scenario)
     wiring = wire(system.fabric)
-    return [_with_units(outage, system, wiring) for outage in system.fault_plan.outages]
+    has_lab = scenario.measure.has_lab
+    return [_with_units(outage, system, wiring, has_lab) for outage in system.fault_plan.outages]
 
 
 def agenda(outages: Collection[UnitOutage]) -> list[tuple[float, bool, UnitOutage]]:
@@ -94,14 +98,20 @@ def agenda(outages: Collection[UnitOutage]) -> list[tuple[float, bool, UnitOutag
     return sorted(changes + ends, key=lambda change: change[:2])
 
 
-def _check(name: str, fault: Fault, namespaces: bool) -> None:
+def _check(name: str, fault: Fault, measure: Measure) -> None:
     where = f'faults.injected.{name}: what = "{fault.what}"'
     if fault.kind.unmeasured:
         raise ScenarioError(f"{where} cannot be measured: {fault.kind.unmeasured}")
-    if fault.kind.breaks == "links" and not namespaces:
+    if measure.has_lab and fault.how == "degraded":
+        raise ScenarioError(
+            f'{where} is not degraded in a laboratory, whose links are up or down; use how = "down" '
+            'or "one-way", or measure.namespaces = true without measure.lab'
+        )
+    if fault.kind.breaks == "links" and not (measure.namespaces or measure.has_lab):
         raise ScenarioError(
             f"{where}: the units of this measurement share the network of their machine; give each "
-            'a link of its own (measure.namespaces = true, measure.transport = "tcp"), '
+            'a link of its own (measure.namespaces = true, measure.transport = "tcp"), measure in a '
+            'laboratory (measure.lab = "namespaces"), '
             'or use what = "unit" or "host"'
         )
     if fault.link_retry:
@@ -111,7 +121,9 @@ def _check(name: str, fault: Fault, namespaces: bool) -> None:
         )
 
 
-def _with_units(outage: Outage, system: FabricSystem, wiring: Wiring) -> UnitOutage:
+def _with_units(
+    outage: Outage, system: FabricSystem, wiring: Wiring, has_lab: bool
+) -> UnitOutage:
     if outage.node >= 0:
         return UnitOutage(outage, (outage.node,))
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}
@@ -120,11 +132,14 @@ def _with_units(outage: Outage, system: FabricSystem, wiring: Wiring) -> UnitOut
         {unit_of[host] for host in ends[links].tolist() if host in unit_of}
         for ends in (wiring.head, wiring.tail)
     )
+    if has_lab and outage.fault.kind.breaks == "links":
+        cut = tuple(system.links[link].name for link in links)
+        return UnitOutage(outage, tuple(sorted(to | by)), bool(to), bool(by), cut)
     if not to | by:
         host = system.fabric.hosts[system.hosts[0]].name
         raise ScenarioError(
             f"faults.injected.{outage.name}: {outage.fault.what} {outage.which} has no units, and "
             "those of a measurement are on one bridge; set which to one at a host such as "
-            f'"{host}", or simulate the system'
+            f'"{host}", or measure in a laboratory (measure.lab = "namespaces")'
         )
     return UnitOutage(outage, tuple(sorted(to | by)), bool(to), bool(by))

@@ -8,6 +8,7 @@ import asyncio
 import signal
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -17,6 +18,8 @@ from daqloom.control.control import Control
 from daqloom.control.counters.metrics import accounts
 from daqloom.control.protocol.states import Goal, Phase, Standing
 from daqloom.control.run_log import RunEvent
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import Forwarding
 from daqloom.machine.namespaces import Namespaces
 from daqloom.measure.fault_plan import Condition, UnitOutage, agenda, condition
 from daqloom.results.course import LOST, Break
@@ -29,7 +32,8 @@ EFFECTS = {"down": "is killed", "stopped": "is stopped", "slow": "is slow"}
 
 
 class Injector:
-    """Injector for one run. `packing`: events in a MEP; `namespaces`: those of the run's units."""
+    """Injector for one run. `packing`: events in a MEP; `namespaces`: those of the run's units;
+    `lab`: its laboratory, with the times (s) of new `forwarding` tables."""
 
     def __init__(
         self,
@@ -37,7 +41,12 @@ class Injector:
         outages: list[UnitOutage],
         packing: int,
         namespaces: Namespaces | None = None,
+        lab: Laboratory | None = None,
+        forwarding: Sequence[tuple[float, Forwarding]] = (),
     ) -> None:
+        self._lab, self._forwarding = lab, forwarding
+        self._cuts: list[UnitOutage] = []
+        """Outages of a laboratory's links that are in effect."""
         self._outages, self._namespaces = outages, namespaces
         self._control, self._packing = control, packing
         self._breaks: dict[UnitOutage, Break] = {}
@@ -50,20 +59,22 @@ class Injector:
         self._slowing: dict[int, asyncio.Task[None]] = {}
         self._phase = Phase.WAITING
         self._began_s = 0.0
-        self._course: asyncio.Task[None] | None = None
+        self._courses: list[asyncio.Task[None]] = []
 
     def begin(self, now_s: float) -> None:
         """Start the outages; their times count from `now_s`."""
         self._began_s = now_s
-        self._course = asyncio.create_task(self._run())
+        self._courses = [asyncio.create_task(each) for each in (self._run(), self._reroute())]
 
     async def end(self) -> None:
         """End all outages that are in effect. Raises MeasureError if a link could not be broken."""
-        course, self._course = self._course, None
-        if course:
+        courses, self._courses = self._courses, []
+        for course in courses:
             course.cancel()
             with suppress(asyncio.CancelledError):
                 await course
+        self._cuts.clear()
+        await self._cut()
         for unit, outages in self._present.items():
             outages.clear()
             await self._apply(unit)
@@ -86,7 +97,8 @@ class Injector:
         detected = [self._last[event.lost]] if event.lost in self._last else []
         begins_to_halt = event.phase is Phase.HALTING and self._phase is not Phase.HALTING
         if begins_to_halt and self._is_trouble():
-            detected += [each for each in self._last.values() if KINDS[each.what].breaks == "links"]
+            breaks = self._breaks.values()
+            detected += [each for each in breaks if KINDS[each.what].breaks == "links"]
         self._phase = event.phase
         late_s = 2 * self._control.run.plan.fault_timeout_s
         for each in detected:
@@ -122,6 +134,18 @@ class Injector:
                     self._mend(outage, now)
                 for unit in outage.units:
                     await self._apply(unit)
+            await self._cut()
+
+    async def _reroute(self) -> None:
+        for at_s, towards in self._forwarding:
+            await asyncio.sleep(max(0.0, self._began_s + at_s - self._control.now_s()))
+            assert self._lab
+            await asyncio.to_thread(self._lab.forward, towards)
+
+    async def _cut(self) -> None:
+        if self._lab:
+            links = {link for outage in self._cuts for link in outage.cut}
+            await asyncio.to_thread(self._lab.cut, links)
 
     def _break(self, outage: UnitOutage, now_s: float, lost: int) -> None:
         fault, units = outage.fault, self._control.run.units
@@ -136,6 +160,8 @@ class Injector:
         self._breaks[outage] = broken
         self._last |= dict.fromkeys(outage.units, broken)
         self._log(outage, EFFECTS[fault.how] if fault.what == "unit" else f"is {fault.how}")
+        if outage.cut:
+            self._cuts.append(outage)
         for unit in outage.units:
             if fault.what == "unit" and fault.how == "down":
                 self._control.processes.kill(unit)
@@ -147,6 +173,8 @@ class Injector:
             if outage not in self._present[unit]:
                 return
             self._present[unit].remove(outage)
+        if outage in self._cuts:
+            self._cuts.remove(outage)
         self._breaks[outage].end_s = now_s
         self._log(outage, "goes on" if outage.fault.what == "unit" else "is mended")
 
@@ -171,8 +199,7 @@ class Injector:
                 self._slowing[unit] = asyncio.create_task(self._slow(unit, now.factor))
         if now.stopped != before.stopped:
             processes.signal(unit, signal.SIGSTOP if now.stopped else signal.SIGCONT)
-        if now.link != before.link:
-            assert self._namespaces
+        if now.link != before.link and self._namespaces:
             await asyncio.to_thread(self._namespaces.set, unit, before.link, now.link)
 
     async def _slow(self, unit: int, factor: float) -> None:

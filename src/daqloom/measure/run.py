@@ -19,7 +19,7 @@ from daqloom.device.result import DeviceWatch
 from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.balance import Balance, settle
 from daqloom.lab.laboratory import Laboratory
-from daqloom.lab.network import lab_network
+from daqloom.lab.network import lab_network, later_forwarding
 from daqloom.lab.result import Watch, balance_metrics
 from daqloom.machine.addresses import split_address
 from daqloom.machine.launch import ByHand, Launcher
@@ -209,7 +209,10 @@ class _Run:
             port=bench.port if bench else None,
             token=bench.token if bench else b"",
         )
-        injector = Injector(control, plan.outages, scenario.packing, namespaces)
+        forwarding = later_forwarding(scenario) if self._lab and plan.outages else []
+        injector = Injector(
+            control, plan.outages, scenario.packing, namespaces, self._lab, forwarding
+        )
         return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began, bench)
 
     def _log(self, event: RunEvent) -> None:

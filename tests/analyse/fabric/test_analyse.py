@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daqloom.analyse.fabric.barrier import barrier
+from daqloom.analyse.fabric.barrier import barrier, network_barrier
 from daqloom.analyse.fabric.link import Link
 from daqloom.analyse.fabric.messages import Messages
 from daqloom.analyse.fabric.slowest import Chance, Delay
@@ -118,6 +118,13 @@ def test_a_barrier_costs_the_time_of_its_messages(nodes: int) -> None:
     assert cost["tournament"].messages.sum() == 2 * 2 * (nodes - 1)
     assert cost["dissemination"].messages.sum() == 2 * nodes * rounds
     assert cost["centralised"].messages.max() == 2 * (nodes - 1)
+
+
+def test_a_barrier_of_the_network_costs_a_post_its_levels_and_a_receipt() -> None:
+    # 100 ns to post, 600 ns up, as long down, 300 ns until it is noticed, 100 ns to receive.
+    found = network_barrier(np.array([600e-9, 600e-9]), costly())
+    assert found.cost_s == pytest.approx(1700e-9)
+    assert found.messages.tolist() == [2, 2]
 
 
 def test_the_bracket_of_any_number_of_nodes_is_a_tree() -> None:

@@ -54,6 +54,7 @@ TWO = {"building__meps_per_phase": 2}
         TOURNAMENT | TWO,
         {"building__barrier": "centralised"} | COSTS,
         {"building__barrier": "dissemination"} | COSTS,
+        {"building__barrier": "network"} | COSTS | {"hosts__message_cost": "50 ns"},
     ],
     ids=str,
 )
@@ -70,6 +71,18 @@ def test_times_in_a_barrier_agree(kind: str) -> None:
     formula, found = both(eight(building__barrier=kind, event__groups=groups, **COSTS))
     for name in ("barrier_share", "barrier_rate_hz", "barrier_s.waiting", "barrier_s.releasing"):
         assert formula[name] == pytest.approx(found[name], rel=0.05)
+
+
+@pytest.mark.parametrize(("group", "levels"), [("all", 2), ("leaf", 1)])
+def test_a_barrier_of_the_network_takes_the_levels_of_its_tree_twice(group, levels) -> None:
+    barrier = {"barrier": "network", "barrier_group": group, "barrier_level_latency": "500 ns"}
+    changes = {f"building__{key}": value for key, value in barrier.items()}
+    formula, found = both(eight(hosts__polling_delay="300 ns", **changes))
+    released_s = 2 * levels * 500e-9 + 300e-9
+    assert found["barrier_s.releasing"] == pytest.approx(released_s, abs=1e-12)
+    assert formula["barrier_s.releasing"] == pytest.approx(released_s, abs=1e-12)
+    if group == "all":
+        assert formula["phase_s"] == pytest.approx(found["phase_s"], rel=1e-6)
 
 
 @pytest.mark.parametrize(
