@@ -21,31 +21,11 @@ from daqloom.measure.run import measure
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result
 from daqloom.scenario.schema.models import Scenario
-from support.laboratories import FRAMES, rack
+from support.laboratories import FRAMES, RECEIVE, SEND, rack
 from support.namespaces import NETWORKS
 
 pytestmark = NETWORKS
-PORT = 5005
 PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-SEND = f"""
-import socket, sys
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-for _ in range(int(sys.argv[2])):
-    out.sendto(bytes(1472), (sys.argv[1], {PORT}))
-"""
-RECEIVE = f"""
-import select, socket, sys
-here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-here.bind(("", {PORT}))
-print("ready", flush=True)
-count = 0
-while here in select.select([here, sys.stdin], [], [])[0]:
-    here.recv(2000)
-    count += 1
-print(count, flush=True)
-"""
-"""Counter of datagrams until its standard input ends and none is left."""
 
 
 def test_a_full_port_drops_and_every_packet_is_accounted_for() -> None:

@@ -104,15 +104,14 @@ def _check(name: str, fault: Fault, measure: Measure) -> None:
         raise ScenarioError(f"{where} cannot be measured: {fault.kind.unmeasured}")
     if measure.has_lab and fault.how == "degraded":
         raise ScenarioError(
-            f'{where} is not degraded in a laboratory, whose links are up or down; use how = "down" '
-            'or "one-way", or measure.namespaces = true without measure.lab'
+            f"{where} is not degraded in a laboratory, whose links are up or down; use how = "
+            '"down" or "one-way", or measure.namespaces = true without measure.lab'
         )
     if fault.kind.breaks == "links" and not (measure.namespaces or measure.has_lab):
         raise ScenarioError(
             f"{where}: the units of this measurement share the network of their machine; give each "
-            'a link of its own (measure.namespaces = true, measure.transport = "tcp"), measure in a '
-            'laboratory (measure.lab = "namespaces"), '
-            'or use what = "unit" or "host"'
+            'a link of its own (measure.namespaces = true, measure.transport = "tcp"), measure in '
+            'a laboratory (measure.lab = "namespaces"), or use what = "unit" or "host"'
         )
     if fault.link_retry:
         raise ScenarioError(
@@ -121,9 +120,7 @@ def _check(name: str, fault: Fault, measure: Measure) -> None:
         )
 
 
-def _with_units(
-    outage: Outage, system: FabricSystem, wiring: Wiring, has_lab: bool
-) -> UnitOutage:
+def _with_units(outage: Outage, system: FabricSystem, wiring: Wiring, has_lab: bool) -> UnitOutage:
     if outage.node >= 0:
         return UnitOutage(outage, (outage.node,))
     unit_of = {host: unit for unit, host in enumerate(system.hosts)}

@@ -145,7 +145,7 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
                 "hosts: clock_offset clock_drift scheduling weights",
                 "readout: message_cost",
                 "builders: message_cost",
-                "building: request_size control_size event_manager",
+                "building: request_size control_size event_manager barrier_level_latency",
                 "measure: join_time",
                 "hosts: jitter",
                 "transport: retry_spread",
@@ -160,6 +160,7 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
         UnusedKey(
             _keys("faults: cables routing detection sweep"),
             "cables and routing tables of this machine stay as they are",
+            lambda s: not s.measure.has_lab,
         ),
     ),
 }
