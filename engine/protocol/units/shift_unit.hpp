@@ -234,8 +234,8 @@ class ShiftUnit {
     /// A barrier outside of the units releases a generation.
     template <ShiftWorld World>
     void on_released(std::uint64_t generation, base::Time now, World& world) {
-        if (!is_outside(config_.barrier) || stage_ == Stage::closed ||
-            generation != released_ || entered_ == released_) {
+        if (!is_outside(config_.barrier) || stage_ == Stage::closed || generation != released_ ||
+            entered_ == released_) {
             ignore();
             return;
         }

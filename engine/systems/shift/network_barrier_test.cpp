@@ -64,7 +64,8 @@ TEST(NetworkBarrier, ReleasesNoUnitBeforeTheLastOfItsGroupHasArrived) {
 TEST(NetworkBarrier, WaitsForTheLatencyOfTheLastAdapter) {
     ShiftSystemConfig config = barrier_system(ShiftBarrier::network, 8);
     config.latency.mean = base::microseconds(2);
-    const auto found = barriers(*play(config, base::milliseconds(5)), std::vector<std::uint32_t>(8));
+    const auto found =
+        barriers(*play(config, base::milliseconds(5)), std::vector<std::uint32_t>(8));
     const Barrier& settled = found.at({12, 0});
     EXPECT_EQ(settled.first_release - settled.last, network_barrier(config) + config.latency.mean);
 }
@@ -87,7 +88,8 @@ TEST(NetworkBarrier, WithALostUnitTheOthersRegroup) {
 TEST(NetworkBarrier, NeedsTheTreeOfEachUnit) {
     ShiftSystemConfig config = barrier_system(ShiftBarrier::network, 4);
     config.barrier_levels.pop_back();
-    EXPECT_TRUE(base::fails_with("a barrier of the network with 3 trees", ShiftSystem::make(config)));
+    EXPECT_TRUE(
+        base::fails_with("a barrier of the network with 3 trees", ShiftSystem::make(config)));
 }
 
 }  // namespace

@@ -165,8 +165,9 @@ void ShiftSystem::make_groups(const LinearShift& shift) {
         if (is_new) {
             groups_.emplace_back().gatherings.resize(2 * ahead + 2);
             if (config_.barrier == ShiftBarrier::network) {
-                groups_.back().crossing = config_.barrier_level_latency *
-                                          (2 * std::int64_t{config_.barrier_levels[in_run.value()]});
+                groups_.back().crossing =
+                    config_.barrier_level_latency *
+                    (2 * std::int64_t{config_.barrier_levels[in_run.value()]});
             }
         }
         group_of_.push_back(found->second);

@@ -97,7 +97,9 @@ class FabricSystem:
         """Levels of switches above the barrier group of each readout unit, by slot."""
         readouts, wiring = np.array(hosts_of(self.readouts)), wire(self.fabric)
         groups = np.array(self.barrier_groups or [0] * len(readouts))
-        levels = {each: tree_levels(wiring, readouts[groups == each]) for each in set(groups.tolist())}
+        levels = {
+            each: tree_levels(wiring, readouts[groups == each]) for each in set(groups.tolist())
+        }
         return [levels[each] for each in groups.tolist()]
 
     @property
