@@ -33,6 +33,12 @@ def test_fabrics_are_shipped_beside_racks_and_have_most_keys() -> None:
     assert len({key for key, _ in first_shown()}) > 150
 
 
+def test_switches_of_an_ethernet_combine_no_barriers() -> None:
+    with pytest.raises(ScenarioError, match='= "network" requires network.technology = "inf'):
+        load("lhcb-ethernet", {"building.barrier": "network"})
+    assert load("lhcb-run3", {"building.barrier": "network"}).building.barrier_level_latency
+
+
 def given_in(scenario: Scenario) -> dict[str, object]:
     """The keys that a scenario shows, and their values as a file has them."""
     shown = scenario.document()
