@@ -40,6 +40,10 @@ def test_new_values_are_those_of_the_same_run():
         (("readout.units=4",), "has 4 units, and the run has processes for 3"),
         (("event.rate=fast",), "event.rate"),
         (("event.pakcing=3",), "packing"),
+        (
+            ("building.barrier=network",),
+            'measure.transport = "shm" has no barrier of the network; use a provider with',
+        ),
         (("building.barrier=ideal",), 'building.barrier = "ideal" exists only in simulation'),
         (("event.rate",), "expected dotted.path=value"),
     ],

@@ -22,6 +22,7 @@
 #include "live/node/epoch/send_queue.hpp"
 #include "live/node/epoch/slot_clock.hpp"
 #include "live/node/epoch/stage_trace.hpp"
+#include "live/node/epoch/unit_config.hpp"
 #include "live/transport/make.hpp"
 #include "protocol/data/mfp.hpp"
 
@@ -172,6 +173,9 @@ TransportConfig Node::Parts::transport_config() {
                          .sources = {},
                          .doorbell = &doorbell,
                          .waiting = config.waiting};
+    if (config.protocol == Protocol::shift && config.barrier == protocol::ShiftBarrier::network) {
+        made.barrier = units_at_barrier(config, *members);
+    }
     for (Buffer& stream : ends.streams()) {
         made.sources.emplace_back(stream.area().bytes());
     }

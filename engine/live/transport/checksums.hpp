@@ -32,6 +32,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
     /// Limit on messages: 8 bytes below that of other transports, for the checksum.
     [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
     [[nodiscard]] bool write(const Write& write) override;
+    void enter_barrier() override { inner_->enter_barrier(); }
     bool poll(TransportEvents& events) override;
     void wait(base::Time until) override { inner_->wait(until); }
     [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
@@ -77,6 +78,7 @@ class CheckedTransport final : public Transport, private TransportEvents {
     void on_written(UnitIndex from, std::uint32_t immediate) override;
     void on_write_done(std::uint64_t context) override;
     void on_unreachable(UnitIndex unit) override;
+    void on_released() override { events_->on_released(); }
 
     /// Message with its tail; valid until the next call.
     std::span<const std::byte> sealed(Kind kind, std::span<const std::byte> bytes);

@@ -50,6 +50,11 @@ base::expected<std::unique_ptr<Transport>> make_plain(const std::string& name,
                                        .domain = tcp.domain,
                                        .congestion_control = tcp.congestion_control});
     }
+    DAQLOOM_REFUSE_IF(!config.barrier.empty(),
+                      "the transport '{}' has no barrier of the network; use one of libfabric with "
+                      "collective operations, such as 'libfabric:tcp;ofi_rxm', or another "
+                      "building.barrier",
+                      name);
     if (name == "tcp") {
         DAQLOOM_TRY(made, TcpTransport::create(config, tcp));
         return std::move(made);

@@ -42,6 +42,9 @@ struct TransportConfig {
     /// Rung when there is an input for this unit. Outlives the transport.
     const Doorbell* doorbell = nullptr;
     Waiting waiting = Waiting::adaptive;
+    /// Units whose barriers the network combines, this one included, in the same order at all of
+    /// them; none: no such barrier.
+    std::vector<UnitIndex> barrier = {};
 };
 
 struct Write {
@@ -73,6 +76,8 @@ class TransportEvents {
     virtual void on_write_done(std::uint64_t context) = 0;
     /// This unit is unreachable (notified once). Writes to it will not complete.
     virtual void on_unreachable(UnitIndex unit) = 0;
+    /// All units of TransportConfig::barrier have entered the barrier.
+    virtual void on_released() {}
 };
 
 /// Counters that the polling thread writes and any thread reads.
@@ -139,6 +144,9 @@ class Transport {
     [[nodiscard]] virtual bool send(UnitIndex to, std::span<const std::byte> bytes) = 0;
     /// Writes to the other unit's arena; returns as `send`. Outside of it: the unit is unreachable.
     [[nodiscard]] virtual bool write(const Write& write) = 0;
+
+    /// Enters the next barrier of TransportConfig::barrier, after the release from the last one.
+    virtual void enter_barrier() {}
 
     /// Reports events and advances pending operations, by a bounded amount of work. False: no event
     /// and no work.

@@ -69,6 +69,12 @@ def places(scenario: Scenario) -> Places:
             'building.barrier = "ideal" exists only in simulation; use "tournament" or another '
             "barrier"
         )
+    if building.barrier == "network" and not scenario.measure.transport.startswith("libfabric:"):
+        raise ScenarioError(
+            f'building.barrier = "network": measure.transport = "{scenario.measure.transport}" has '
+            "no barrier of the network; use a provider with collective operations, such as "
+            '"libfabric:tcp;ofi_rxm", or another barrier'
+        )
     if scenario.network.routing == MENDED:
         raise ScenarioError(
             'network.routing = "mended" exists only in simulation and analysis, as its tables '

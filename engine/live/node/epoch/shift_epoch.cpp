@@ -65,6 +65,7 @@ class ShiftEpoch final : public UnitEpoch {
     void on_message(UnitIndex from, std::span<const std::byte> bytes) override;
     void on_written(UnitIndex from, std::uint32_t immediate) override;
     void on_write_done(std::uint64_t context) override;
+    void on_released() override;
 
   private:
     struct World;
@@ -100,6 +101,7 @@ class ShiftEpoch final : public UnitEpoch {
 
     protocol::StageClock stage_;
     std::uint64_t step_ = 0;
+    std::uint64_t released_ = 0;  ///< barriers of the network
     Time step_since_ = Time::zero();
     // ---- sums of earlier epochs
     std::uint64_t discarded_before_ = 0;  ///< MEPs
@@ -138,7 +140,7 @@ struct ShiftEpoch::World {
              .context = number(write.mep) * config.streams + write.stream.value()});
     }
     void acknowledge(StreamIndex stream, MepId) { ++epoch.acknowledged_[stream]; }
-    void enter_barrier(std::uint64_t) {}
+    void enter_barrier(std::uint64_t) { epoch.parts_.transport->enter_barrier(); }
     void stage(std::uint64_t step, ShiftStage stage) { epoch.enter(step, stage, now()); }
     void answered(MepId mep, bool is_granted) {
         epoch.counters_.answered_to(epoch.in_run(number(mep)) + 1);
@@ -330,6 +332,11 @@ void ShiftEpoch::on_write_done(std::uint64_t context) {
     counters_.mfp_bytes_written.add(streams_[stream].bytes(mep).size());
     World world{*this};
     unit_->on_write_done(MepId{mep}, stream, now(), world);
+}
+
+void ShiftEpoch::on_released() {
+    World world{*this};
+    unit_->on_released(released_++, now(), world);
 }
 
 // ---- MEPs ---------------------------------------------------------------------------------------

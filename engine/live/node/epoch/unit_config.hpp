@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "base/units.hpp"
 #include "live/memory/clock.hpp"
@@ -44,6 +45,22 @@ inline protocol::ShiftUnitConfig shift_unit_config(const NodeConfig& config, con
         .alignment = kMfpAlignment};
     unit.builder.output_alignment = config.output_alignment;
     return unit;
+}
+
+/// Units that wait at this unit's barriers, itself included; none: it has no readout unit.
+inline std::vector<UnitIndex> units_at_barrier(const NodeConfig& config, const Members& members) {
+    protocol::ShiftUnitConfig unit{config};
+    unit.keep_groups_of(members.readout_in_run);
+    const auto& groups = unit.barrier_groups;
+    const protocol::ReadoutIndex self = members.readout_of[config.self];
+    std::vector<UnitIndex> units;
+    for (const protocol::ReadoutIndex each : members.readouts.indices()) {
+        if (self != protocol::ReadoutIndex::none() &&
+            (groups.empty() || groups[each.value()] == groups[self.value()])) {
+            units.push_back(members.readouts[each]);
+        }
+    }
+    return units;
 }
 
 /// Configuration of a unit whose builder units request fragments.

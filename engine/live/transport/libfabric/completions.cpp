@@ -49,6 +49,10 @@ bool LibfabricTransport::poll(TransportEvents& events) {
 }
 
 bool LibfabricTransport::work(TransportEvents& events) {
+    Collective* const collective = endpoints_.collective();
+    if (collective != nullptr) {
+        collective->advance();
+    }
     const bool moved = catch_up();
     return read_completions(events) || moved;
 }
@@ -90,6 +94,11 @@ bool LibfabricTransport::read_completions(TransportEvents& events) {
     }
     for (std::int64_t i = 0; i < count; ++i) {
         const fi_cq_data_entry& entry = done[static_cast<std::size_t>(i)];
+        if (endpoints_.collective() != nullptr &&
+            endpoints_.collective()->is_end(entry.op_context)) {
+            events.on_released();
+            continue;
+        }
         const bool is_written =
             (entry.flags & FI_REMOTE_WRITE) ||
             ((entry.flags & FI_REMOTE_CQ_DATA) && !(entry.flags & (FI_SEND | FI_WRITE | FI_RECV)));

@@ -19,7 +19,7 @@ namespace {
 
 /// Head of a unit's address; the names of its endpoints follow.
 struct AddressHead {
-    static constexpr std::uint32_t our_magic = 0x32'61'6c'64;  ///< "dla2"
+    static constexpr std::uint32_t our_magic = 0x33'61'6c'64;  ///< "dla3"
 
     std::uint32_t magic = our_magic;
     std::uint32_t format = 0;  ///< libfabric's addr_format
@@ -28,9 +28,28 @@ struct AddressHead {
     std::uint64_t base = 0;
     std::uint64_t bytes = 0;
     PerPath<std::uint32_t> names = {};  ///< lengths of the names
+    std::uint32_t collective = 0;       ///< length of the name for barriers, the last; 0: none
+    std::uint32_t unused = 0;
 };
-static_assert(sizeof(AddressHead) == 48);
-constexpr std::size_t kMostName = (1024 - sizeof(AddressHead)) / paths.size();
+static_assert(sizeof(AddressHead) == 56);
+constexpr std::size_t kMostName = (1024 - sizeof(AddressHead)) / (paths.size() + 1);
+
+base::expected<std::vector<std::byte>> name_of(fid_ep* endpoint) {
+    std::vector<std::byte> name(kMostName);
+    std::size_t length = name.size();
+    if (const int code = ::fi_getname(&endpoint->fid, name.data(), &length)) {
+        return failure("learn the address of a libfabric endpoint", code);
+    }
+    name.resize(length);
+    return name;
+}
+
+/// A zero-padded copy, longer than any address that a provider may read there.
+std::vector<std::byte> padded(std::span<const std::byte> name) {
+    std::vector<std::byte> copy(name.begin(), name.end());
+    copy.resize(kMostName + 1);
+    return copy;
+}
 
 std::string list_of_providers() {
     std::vector<std::string> names;
@@ -63,12 +82,12 @@ base::expected<std::uint64_t> random_bits() {
 }  // namespace
 
 base::expected<Endpoints> Endpoints::open(const LibfabricConfig& config, std::size_t longest,
-                                          std::size_t others) {
+                                          std::size_t others, bool has_barriers) {
     Endpoints endpoints;
     DAQLOOM_TRY(incarnation, random_bits());
     endpoints.incarnation_ = incarnation;
-    DAQLOOM_CHECK(endpoints.choose(config, longest));
-    if (auto started = endpoints.start(others); !started) {
+    DAQLOOM_CHECK(endpoints.choose(config, longest, has_barriers));
+    if (auto started = endpoints.start(others, has_barriers); !started) {
         return base::failure(fmt::format("libfabric's provider '{}' at '{}': {}", config.provider,
                                          config.node, started.error().message));
     }
@@ -87,7 +106,8 @@ Endpoints::~Endpoints() {
     }
 }
 
-base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest) {
+base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_t longest,
+                                       bool has_barriers) {
     DAQLOOM_REFUSE_IF(!ofi::library(),
                       "{}; install it (Debian and Ubuntu: libfabric1), or use another transport",
                       ofi::library().error().message);
@@ -107,6 +127,12 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
                       "libfabric has no provider '{}' here with reliable datagrams and remote "
                       "writes; it has: {}",
                       config.provider, list_of_providers());
+    hints->caps |= has_barriers ? FI_COLLECTIVE : 0;
+    DAQLOOM_REFUSE_IF(has_barriers && !look_for(*hints),
+                      "libfabric's provider '{}' has no collective operations, which a barrier of "
+                      "the network needs; use one that `fi_info -c FI_COLLECTIVE` lists, such as "
+                      "'tcp;ofi_rxm', or another building.barrier",
+                      config.provider);
     const std::string node = is_internet(*info_) ? node_as_text(config.node) : "";
     info_ = look_for(*hints, node);
     DAQLOOM_REFUSE_IF(!info_,
@@ -141,9 +167,14 @@ base::expected<void> Endpoints::choose(const LibfabricConfig& config, std::size_
     return {};
 }
 
-base::expected<void> Endpoints::start(std::size_t others) {
+base::expected<void> Endpoints::start(std::size_t others, bool has_barriers) {
     DAQLOOM_TRY(queue, open_queue(*info_));
     queue_ = std::move(queue);
+    if (has_barriers) {
+        DAQLOOM_TRY(collective, Collective::open(*info_, queue_));
+        collective_.emplace(std::move(collective));
+        info_->caps &= ~FI_COLLECTIVE;  // the other endpoints have no collective operations
+    }
 
     fi_av_attr attributes{};
     attributes.type = info_->domain_attr->av_type;
@@ -240,16 +271,22 @@ base::expected<std::vector<std::byte>> Endpoints::address() const {
     }
     std::vector<std::byte> address(sizeof head);
     for (const Path path : paths) {
-        std::array<std::byte, kMostName> name;
-        std::size_t length = name.size();
-        if (const int code = ::fi_getname(&get(path)->fid, name.data(), &length)) {
-            return failure("learn the address of a libfabric endpoint", code);
-        }
-        head.names[index_of(path)] = static_cast<std::uint32_t>(length);
-        address.insert(address.end(), name.data(), name.data() + length);
+        DAQLOOM_TRY(name, name_of(get(path)));
+        head.names[index_of(path)] = static_cast<std::uint32_t>(name.size());
+        address.insert(address.end(), name.begin(), name.end());
+    }
+    if (collective_) {
+        DAQLOOM_TRY(name, name_of(collective_->endpoint()));
+        head.collective = static_cast<std::uint32_t>(name.size());
+        address.insert(address.end(), name.begin(), name.end());
     }
     std::memcpy(address.data(), &head, sizeof head);
     return address;
+}
+
+std::vector<std::byte> Endpoints::name_for_barriers() const {
+    const auto name = name_of(collective_->endpoint());
+    return name ? padded(*name) : std::vector<std::byte>{};
 }
 
 std::optional<Destination> Endpoints::add_address(std::span<const std::byte> address) const {
@@ -262,21 +299,22 @@ std::optional<Destination> Endpoints::add_address(std::span<const std::byte> add
     constexpr auto most = std::uint64_t{1} << 62;
     const auto is_possible = [](std::uint32_t name) { return name > 0 && name <= kMostName; };
     if (head.magic != AddressHead::our_magic || head.format != info_->addr_format ||
-        !std::ranges::all_of(head.names, is_possible) ||
-        head.names[0] + head.names[1] != names.size() || head.bytes > most) {
+        !std::ranges::all_of(head.names, is_possible) || head.collective > kMostName ||
+        head.names[0] + head.names[1] + head.collective != names.size() || head.bytes > most) {
         return {};
     }
     Destination destination{
         .incarnation = head.incarnation, .key = head.key, .base = head.base, .bytes = head.bytes};
     for (const Path path : paths) {
-        // A zero-padded copy, longer than any address that a provider may read there.
-        std::array<std::byte, kMostName + 1> padded{};
-        std::ranges::copy(names.first(head.names[index_of(path)]), padded.begin());
+        const auto name = padded(names.first(head.names[index_of(path)]));
         names = names.subspan(head.names[index_of(path)]);
-        if (::fi_av_insert(av_.get(), padded.data(), 1, &destination.at[index_of(path)], 0,
+        if (::fi_av_insert(av_.get(), name.data(), 1, &destination.at[index_of(path)], 0,
                            nullptr) != 1) {
             return {};
         }
+    }
+    if (head.collective > 0) {
+        destination.collective = padded(names);
     }
     return destination;
 }

@@ -12,6 +12,7 @@
 
 #include "base/expected.hpp"
 #include "live/memory/shared_memory.hpp"
+#include "live/transport/libfabric/collective.hpp"
 #include "live/transport/libfabric/libfabric.hpp"
 #include "live/transport/libfabric/objects.hpp"
 
@@ -32,6 +33,8 @@ struct Destination {
     std::uint64_t key = 0;          ///< key of its arena
     std::uint64_t base = 0;         ///< address of the arena's first byte in a write
     std::uint64_t bytes = 0;        ///< size of the arena
+    /// Address of its endpoint for barriers, followed by zeros; empty: it has none.
+    std::vector<std::byte> collective = {};
 };
 
 /// A reliable datagram endpoint for each path, with their own domain and completion queue. Closing
@@ -39,8 +42,9 @@ struct Destination {
 class Endpoints {
   public:
     /// `longest`: bytes of the longest write that will be made. `others`: number of other units.
+    /// `has_barriers`: whether the provider shall carry out barriers.
     static base::expected<Endpoints> open(const LibfabricConfig& config, std::size_t longest,
-                                          std::size_t others);
+                                          std::size_t others, bool has_barriers);
     Endpoints(Endpoints&&) = default;
     Endpoints& operator=(Endpoints&&) = delete;
     ~Endpoints();
@@ -59,6 +63,10 @@ class Endpoints {
 
     [[nodiscard]] fid_ep* get(Path path) const { return endpoints_[index_of(path)].get(); }
     [[nodiscard]] const Queue& queue() const { return queue_; }
+    /// This unit's `Destination::collective`.
+    [[nodiscard]] std::vector<std::byte> name_for_barriers() const;
+    /// Null without barriers.
+    [[nodiscard]] Collective* collective() { return collective_ ? &*collective_ : nullptr; }
     [[nodiscard]] const fi_info& info() const { return *info_; }
     [[nodiscard]] std::uint64_t incarnation() const { return incarnation_; }
     /// Limit on the bytes of a write in one piece.
@@ -69,8 +77,9 @@ class Endpoints {
 
   private:
     Endpoints() = default;
-    base::expected<void> choose(const LibfabricConfig& config, std::size_t longest);
-    base::expected<void> start(std::size_t others);
+    base::expected<void> choose(const LibfabricConfig& config, std::size_t longest,
+                                bool has_barriers);
+    base::expected<void> start(std::size_t others, bool has_barriers);
     [[nodiscard]] base::expected<Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
                                                                 std::uint64_t access) const;
 
@@ -89,6 +98,7 @@ class Endpoints {
     Owned<fid_av> av_;
     std::vector<Owned<fid_mr>> used_;
     PerPath<Owned<fid_ep>> endpoints_;
+    std::optional<Collective> collective_;
     Owned<fid_mr> exposed_;
     std::span<std::byte> arena_;
     std::vector<Region> regions_;

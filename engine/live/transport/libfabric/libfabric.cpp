@@ -114,11 +114,20 @@ base::expected<std::vector<UnitIndex>> LibfabricTransport::connect(
             silent.push_back(peer.unit);
         }
     }
+    const bool has_barrier =
+        !config_.barrier.empty() && std::ranges::all_of(config_.barrier, [this](UnitIndex unit) {
+            return endpoints_.collective()->add(unit == config_.self
+                                                    ? endpoints_.name_for_barriers()
+                                                    : peers_[unit].where.collective);
+        });
     const auto greeting = [](const Remote& peer) { return peer.state == Remote::State::greeting; };
     while (std::ranges::any_of(peers_, greeting) && now() < until) {
         if (!work(earlier_)) {
             sleep(std::min(until, now() + kGreetAgain));
         }
+    }
+    if (has_barrier) {  // else a unit is silent, and the others will regroup
+        DAQLOOM_CHECK(endpoints_.collective()->join());
     }
     if (!congestion_control_.empty()) {
         set_congestion_control(endpoints_.queue(), congestion_control_);
@@ -347,7 +356,8 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
     if (!libfabric.congestion_control.empty()) {
         DAQLOOM_CHECK(ofi::check_congestion_control(libfabric.congestion_control));
     }
-    DAQLOOM_TRY(endpoints, ofi::Endpoints::open(libfabric, longest, transport.units));
+    DAQLOOM_TRY(endpoints, ofi::Endpoints::open(libfabric, longest, transport.units,
+                                                !transport.barrier.empty()));
     auto made =
         std::make_unique<ofi::LibfabricTransport>(transport, libfabric, std::move(endpoints));
     DAQLOOM_CHECK(made->prepare());

@@ -119,6 +119,7 @@ class LibfabricTransport final : public Transport {
         std::span<const Transport::Peer> peers, base::Time until) override;
     [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override;
     [[nodiscard]] bool write(const Write& write) override;
+    void enter_barrier() override { endpoints_.collective()->enter(); }
     bool poll(TransportEvents& events) override;
     void wait(base::Time until) override;
     [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
