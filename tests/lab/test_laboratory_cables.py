@@ -117,7 +117,7 @@ def test_a_fault_cuts_the_links_that_the_simulation_breaks(fault, links) -> None
     assert set(outage.cut) == links
 
 
-def test_what_a_laboratory_cannot_break_is_refused() -> None:
+def test_faults_that_a_laboratory_cannot_make_are_refused() -> None:
     with pytest.raises(ScenarioError, match="is not degraded in a laboratory"):
         unit_outages(two_leaves(which=UP, how="degraded", rate="1 Mb/s"))
     rings = {"network.switch.leaf.model": "software"}
