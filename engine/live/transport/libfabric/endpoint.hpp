@@ -44,7 +44,7 @@ class Endpoints {
     /// `longest`: bytes of the longest write that will be made. `others`: number of other units.
     /// `has_barriers`: whether the provider shall carry out barriers.
     static base::expected<Endpoints> open(const LibfabricConfig& config, std::size_t longest,
-                                          std::size_t others, bool has_barriers);
+                                          std::size_t others, bool has_barriers = false);
     Endpoints(Endpoints&&) = default;
     Endpoints& operator=(Endpoints&&) = delete;
     ~Endpoints();
@@ -79,7 +79,7 @@ class Endpoints {
     Endpoints() = default;
     base::expected<void> choose(const LibfabricConfig& config, std::size_t longest,
                                 bool has_barriers);
-    base::expected<void> start(std::size_t others, bool has_barriers);
+    base::expected<void> start(std::size_t others, bool has_barriers = false);
     [[nodiscard]] base::expected<Owned<fid_mr>> register_memory(std::span<const std::byte> memory,
                                                                 std::uint64_t access) const;
 

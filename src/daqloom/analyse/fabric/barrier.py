@@ -12,8 +12,8 @@ barrier of N equal nodes, N a power of two, costs
     network        2·o + h + p + 2·L·t
     ideal          0
 
-The network's barrier passes the switches' tree of L levels twice, at a time t per level; h and p are
-the latency of the adapter and the polling delay, which are parts of m.
+The network's barrier passes the switches' tree of L levels twice, at a time t per level; h and p
+are the latency of the adapter and the polling delay, which are parts of m.
 
 With the barrier `neighbour`, nodes wait for neighbours only and have no common step, so the
 formulas count only the processor time of messages.

@@ -130,8 +130,8 @@ class Shift(Part):
     waits. network: the switches of an InfiniBand network combine the arrivals of the nodes and
     return the release. ideal: without messages."""
     barrier_level_latency: Annotated[Seconds, _NETWORK, ASSUMED] = 300e-9
-    """Time from one level of the switches' reduction tree to the next, up or down: cable, switch and
-    reduction. The tree has a level for each level of switches that the group needs (s)."""
+    """Time from one level of the switches' reduction tree to the next, up or down: cable, switch
+    and reduction. The tree has a level for each level of switches that the group needs (s)."""
     barrier_group: Annotated[Group, _BARRIER] = "all"
     """Groups of readout units with separate barriers: all units in one group, a group for each leaf
     switch, or groups of this number of consecutive units in the schedule."""
