@@ -200,9 +200,9 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 	$(if $(shell command -v $(tool)),,$(tool:ninja=ninja-build)))
 packages_develop := $(packages_run) ccache clang-format-$(CLANG) libdpdk-dev libgtest-dev pkg-config \
 	tshark
-packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool iproute2 iputils-ping \
-	libbenchmark-dev libclang-rt-$(CLANG)-dev libpangoft2-1.0-0 munge nftables openssh-client \
-	openssh-server openvswitch-switch prometheus slurm-client slurmctld slurmd
+packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool ibsim-utils iproute2 \
+	iputils-ping libbenchmark-dev libclang-rt-$(CLANG)-dev libpangoft2-1.0-0 munge nftables \
+	openssh-client openssh-server opensm openvswitch-switch prometheus slurm-client slurmctld slurmd
 packages_bench := $(packages_test) libopenmpi-dev liburing-dev openmpi-bin
 packages_deb := $(packages_run) cmake debhelper libdpdk-dev lintian ninja-build pkg-config python3-dev \
 	python3-venv

@@ -3,6 +3,7 @@
 A directed link is a number: 2·c runs along cable c from end `a` to end `b`, 2·c + 1 back.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,13 +66,17 @@ FAR = 1 << 30
 """Distance of an unreachable switch."""
 
 
-def leaf_distances(wiring: Wiring) -> dict[int, NDArray[np.int32]]:
-    """For each switch with hosts: (switches,), cables to every switch, `FAR` without a path."""
+def leaf_distances(
+    wiring: Wiring, switches: Iterable[int] | None = None
+) -> dict[int, NDArray[np.int32]]:
+    """For each switch with hosts, or each of `switches`: (switches,), cables to every switch, `FAR`
+    without a path."""
     hosts = len(wiring.leaf)
     between = (wiring.tail >= hosts) & (wiring.head >= hosts)
     tail, head = wiring.tail[between] - hosts, wiring.head[between] - hosts
     distances = {}
-    for leaf in np.unique(wiring.leaf[wiring.leaf != NONE]).tolist():
+    leaves = np.unique(wiring.leaf[wiring.leaf != NONE]).tolist()
+    for leaf in leaves if switches is None else switches:
         distance = np.full(len(wiring.out) - hosts, FAR, np.int32)
         distance[leaf] = step = 0
         while len(reached := head[(distance[tail] == step) & (distance[head] == FAR)]):

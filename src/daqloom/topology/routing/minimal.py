@@ -3,7 +3,7 @@
 Ethernet switches select one of all shortest paths by a hash of the flow (ECMP), also in a LAG.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -68,11 +68,14 @@ def minimal(fabric: Fabric, tie: str = "balanced") -> Routes:
     return Routes(ports)
 
 
-def ways_to_leaf(wiring: Wiring) -> Callable[[int], NDArray[np.bool_]]:
-    """Return, for a leaf, (switches, ports): whether a port is on a shortest path to it."""
+def ways_to_leaf(
+    wiring: Wiring, switches: Iterable[int] | None = None
+) -> Callable[[int], NDArray[np.bool_]]:
+    """Return, for a leaf, (switches, ports): whether a port is on a shortest path to it.
+    `switches`: the destinations in place of all leaves."""
     hosts = len(wiring.leaf)
     neighbour = np.append(wiring.head, NONE)[wiring.out[hosts:]] - hosts
-    distances = leaf_distances(wiring)
+    distances = leaf_distances(wiring, switches)
 
     @lru_cache(maxsize=8)
     def ways(leaf: int) -> NDArray[np.bool_]:
