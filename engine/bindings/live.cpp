@@ -60,8 +60,10 @@ std::unique_ptr<Node> make_node(const NodeConfig& config) {
 
 std::vector<std::byte> prepare(Node& node, std::uint32_t epoch,
                                const std::vector<UnitIndex>& members,
-                               const std::vector<protocol::RoleHolders>& moved) {
-    return without_lock([&] { return node.prepare(epoch, members, moved); });
+                               const std::vector<protocol::RoleHolders>& moved,
+                               const std::vector<UnitIndex>& readouts,
+                               const std::vector<UnitIndex>& builders) {
+    return without_lock([&] { return node.prepare(epoch, members, moved, readouts, builders); });
 }
 
 std::vector<UnitIndex> connect(Node& node, const std::vector<Transport::Peer>& addresses,
@@ -168,8 +170,11 @@ void bind_live(nb::module_& module) {
         .def(nb::new_(&make_node), nb::arg("config"))
         .def("prepare", &prepare, nb::arg("epoch"), nb::arg("members"),
              nb::arg("moved") = std::vector<protocol::RoleHolders>(),
+             nb::arg("readouts") = std::vector<UnitIndex>(),
+             nb::arg("builders") = std::vector<UnitIndex>(),
              "Prepares a new epoch with these units, this one included; `moved`: units in the "
-             "place of others. Returns the address of this unit.")
+             "place of others; `readouts`, `builders`: the units in the slots of another schedule. "
+             "Returns the address of this unit.")
         .def("connect", &connect, nb::arg("addresses"), nb::arg("timeout_s"),
              "Connects to the other units. Returns the units that did not answer.")
         .def("start", &start, nb::arg("first_mep"), "Starts data flow from this MEP on.")

@@ -191,6 +191,16 @@ void bind_control(nb::module_& module) {
             "or later. Raises ValueError while data may be in flight, or for another number of "
             "units.")
         .def(
+            "reschedule",
+            [](Run& run, base::Time now, const std::vector<UnitIndex>& readouts,
+               const std::vector<UnitIndex>& builders) {
+                run.reschedule(now, value_of(run.roles().slots().rearranged(readouts, builders)),
+                               "the operator gives another schedule");
+            },
+            nb::arg("now_s"), nb::arg("readouts"), nb::arg("builders"),
+            "Begin the next epoch with the units in these slots. Raises ValueError for other units "
+            "than those of the run.")
+        .def(
             "exclude",
             [](Run& run, base::Time now, const Members& units, bool sources) {
                 value_of(run.exclude(now, known(run, units), sources));

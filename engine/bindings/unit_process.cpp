@@ -23,7 +23,8 @@ class NodeCalls final : public UnitNodes {
     explicit NodeCalls(nb::object node) : node_(std::move(node)) {}
 
     std::vector<std::byte> prepare(UnitIndex /*unit*/, const orders::Prepare& order) override {
-        return call<std::vector<std::byte>>("prepare", order.epoch, order.members, order.moved);
+        return call<std::vector<std::byte>>("prepare", order.epoch, order.members, order.moved,
+                                            order.readouts, order.builders);
     }
     std::vector<UnitIndex> connect(UnitIndex /*unit*/, const orders::Connect& order) override {
         return call<std::vector<UnitIndex>>("connect", order.addresses, order.timeout);

@@ -191,11 +191,16 @@ base::Time Node::Parts::next_round() const {
 
 base::expected<std::vector<std::byte>> Node::prepare(std::uint32_t epoch,
                                                      std::span<const UnitIndex> members,
-                                                     std::span<const protocol::RoleHolders> moved) {
+                                                     std::span<const protocol::RoleHolders> moved,
+                                                     std::vector<UnitIndex> readouts,
+                                                     std::vector<UnitIndex> builders) {
     Parts& node = *parts_;
+    const protocol::RunSlots& own = node.config.slots;
+    DAQLOOM_TRY(slots, readouts.empty() ? base::expected<protocol::RunSlots>(own)
+                                        : own.rearranged(std::move(readouts), std::move(builders)));
     node.ends.stop_sources();
     node.end_flow();
-    DAQLOOM_TRY(found, Members::of(node.config, members, moved));
+    DAQLOOM_TRY(found, Members::of(slots, members, moved));
     node.members.emplace(std::move(found));
     node.epoch = epoch;
     if (std::exchange(node.is_output_spoilt, false) && node.ends.output() != nullptr) {

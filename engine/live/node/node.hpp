@@ -32,10 +32,12 @@ class Node {
     ~Node();
 
     /// Prepares a new epoch with these members, this unit among them; `moved`: roles that moved to
-    /// other units. Returns the address of this unit for the others.
+    /// other units; `readouts`, `builders`: the units in the slots of another schedule, if any.
+    /// Returns the address of this unit for the others.
     base::expected<std::vector<std::byte>> prepare(
         std::uint32_t epoch, std::span<const UnitIndex> members,
-        std::span<const protocol::RoleHolders> moved = {});
+        std::span<const protocol::RoleHolders> moved = {}, std::vector<UnitIndex> readouts = {},
+        std::vector<UnitIndex> builders = {});
     /// Connects to all other members. Returns those that did not answer within `timeout`.
     base::expected<std::vector<UnitIndex>> connect(std::span<const Transport::Peer> peers,
                                                    base::Time timeout);

@@ -52,6 +52,34 @@ TEST(Operator, AnExcludedUnitLeavesInOrderAndReturnsOnlyWhenIncluded) {
     EXPECT_EQ(run.control.counts().units_lost, 0U);
 }
 
+TEST(Operator, AnotherScheduleBeginsWithTheNextEpochAndSurvivesTheRunControl) {
+    UnitsByHand run = running_with({.units = 3});
+    EXPECT_TRUE(last_orders<orders::Prepare>(run, 1)[0].readouts.empty());
+    const std::vector readouts{UnitIndex(0), UnitIndex(1), UnitIndex(2), UnitIndex::none()};
+    const std::vector builders{UnitIndex(2), UnitIndex::none(), UnitIndex(0), UnitIndex(1)};
+    const RunSlots slots = RunSlots::folded(3).rearranged(readouts, builders).value();
+    const std::uint32_t epoch = run.control.epoch();
+    for (int twice = 0; twice < 2; ++twice) {  // the second time nothing changes
+        run.control.reschedule(run.now, slots, "there is another schedule");
+        EXPECT_TRUE(run.runs_with(members_of({0, 1, 2}), seconds(2)));
+        EXPECT_EQ(run.control.epoch(), epoch + 1);
+    }
+    EXPECT_EQ(run.log_entries("halting: there is another schedule"), 1U);
+    for (const orders::Prepare& order : last_orders<orders::Prepare>(run, 3)) {
+        EXPECT_EQ(order.readouts, readouts);
+        EXPECT_EQ(order.builders, builders);
+    }
+    const RunSnapshot state = run.control.snapshot();
+    EXPECT_EQ(state.readout_slots, readouts);
+    RunControl next(run.control.plan(), {});
+    EXPECT_TRUE(next.check(state));
+    next.resume(run.now, state);
+    EXPECT_EQ(next.snapshot().builder_slots, builders);
+    RunSnapshot other = state;
+    other.builder_slots = {UnitIndex(2), UnitIndex(2), UnitIndex(0), UnitIndex(1)};
+    EXPECT_FALSE(next.check(other));
+}
+
 TEST(Operator, AnExcludedUnitThatDiesIsStartedAgainOnlyWhenIncluded) {
     UnitsByHand run = running_with({.units = 3});
     EXPECT_TRUE(run.control.exclude(run.now, members_of({2}), false));

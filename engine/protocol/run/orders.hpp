@@ -35,7 +35,12 @@ struct Prepare {
     DAQLOOM_FIELDS(Prepare, (std::uint32_t, epoch, "Number of the new epoch."),
                    (std::vector<UnitIndex>, members, "Members in ascending order."),
                    (std::vector<RoleHolders>, moved,
-                    "Units whose readout unit or builder unit another unit holds."))
+                    "Units whose readout unit or builder unit another unit holds."),
+                   (std::vector<UnitIndex>, readouts,
+                    "Unit whose readout unit is in each slot of another schedule than the "
+                    "configured one, or none; empty: the configured schedule."),
+                   (std::vector<UnitIndex>, builders,
+                    "Unit whose builder unit is in each slot of another schedule, or none."))
     RunSlots slots = {};  ///< slots of the schedule, for units without a configuration of their own
 };
 

@@ -302,8 +302,13 @@ bool Regrouping::prepare(base::Time now) {
             note(now, description(each), About::unit);
         }
     }
-    order_members(now, orders::Prepare{epoch_, {members.begin(), members.end()}, moved, slots_},
-                  plan_.order_timeout);
+    orders::Prepare order{epoch_, {members.begin(), members.end()}, moved};
+    order.slots = slots_;
+    if (slots_.is_rearranged()) {
+        order.readouts = slots_.readouts;
+        order.builders = slots_.builders;
+    }
+    order_members(now, order, plan_.order_timeout);
     return true;
 }
 

@@ -209,6 +209,9 @@ void RunControl::want(base::Time now, RunGoal goal) {
 }
 
 void RunControl::reschedule(base::Time now, const RunSlots& slots, const std::string& why) {
+    if (slots.readouts == slots_.readouts && slots.builders == slots_.builders) {
+        return;
+    }
     slots_ = slots;
     broken_ = broken_.empty() ? why : broken_;
     advance(now);

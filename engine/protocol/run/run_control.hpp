@@ -56,7 +56,7 @@ class RunControl : public Regrouping {
     void exited(base::Time now, UnitIndex number, const std::string& how);
     /// The operator sets a goal.
     void want(base::Time now, RunGoal goal);
-    /// Sets new slots of the schedule, and begins the next epoch with them.
+    /// Sets new slots of the schedule, and begins the next epoch with them if they differ.
     void reschedule(base::Time now, const RunSlots& slots, const std::string& why);
     /// The operator requests the return of a unit, in any state of the unit.
     void reset(base::Time now, UnitIndex number);

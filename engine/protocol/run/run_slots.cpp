@@ -103,8 +103,21 @@ base::Table<UnitIndex, ReadoutIndex> RunSlots::readout_numbers() const {
     return found;
 }
 
-RunSlots RunSlots::rearranged(std::vector<UnitIndex> other_readouts,
-                              std::vector<UnitIndex> other_builders) const {
+base::expected<RunSlots> RunSlots::rearranged(std::vector<UnitIndex> other_readouts,
+                                              std::vector<UnitIndex> other_builders) const {
+    const auto are_alike = [](std::vector<UnitIndex> units, std::vector<UnitIndex> others) {
+        for (auto* each : {&units, &others}) {
+            std::erase(*each, UnitIndex::none());
+            std::ranges::sort(*each);
+        }
+        return units == others;
+    };
+    DAQLOOM_REFUSE_IF(other_readouts.size() != other_builders.size() ||
+                          !are_alike(readouts, other_readouts) ||
+                          !are_alike(builders, other_builders),
+                      "a schedule of {} slots of readout and {} of builder units, not as many or "
+                      "with other units than the run; give each unit of the run one slot",
+                      other_readouts.size(), other_builders.size());
     RunSlots other{.readouts = std::move(other_readouts),
                    .builders = std::move(other_builders),
                    .spares = {},

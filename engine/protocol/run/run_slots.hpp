@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/expected.hpp"
 #include "base/fields.hpp"
 #include "protocol/data/identifiers.hpp"
 
@@ -34,13 +35,16 @@ struct RunSlots {
     /// Slots of units 0, 1, …, each with both roles.
     static RunSlots folded(std::size_t units);
     [[nodiscard]] std::size_t size() const;
+    /// Whether the units are in other slots than in those of the plan.
+    [[nodiscard]] bool is_rearranged() const { return !numbers.empty(); }
     /// One more than the largest number of a unit.
     [[nodiscard]] std::size_t units() const;
     /// Number of each unit's readout unit in the run, or none.
     [[nodiscard]] base::Table<UnitIndex, ReadoutIndex> readout_numbers() const;
     /// A copy with the units in other slots, spares behind them; readout units keep their numbers.
-    [[nodiscard]] RunSlots rearranged(std::vector<UnitIndex> readouts,
-                                      std::vector<UnitIndex> builders) const;
+    /// Fails for other units than those of these slots.
+    [[nodiscard]] base::expected<RunSlots> rearranged(std::vector<UnitIndex> readouts,
+                                                      std::vector<UnitIndex> builders) const;
 };
 
 /// A unit and the holders of its roles, of which one differs from the start of the run.

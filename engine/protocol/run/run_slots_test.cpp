@@ -93,12 +93,24 @@ TEST(RunSlots, ReadoutUnitsOfAnEpochAreInTheOrderOfTheRunWhereverTheyAre) {
 TEST(RunSlots, RearrangedReadoutUnitsKeepTheirNumbers) {
     RunSlots run = RunSlots::folded(3);
     run.spares = units({-1, -1, -1, 3});
-    const RunSlots other = run.rearranged(units({2, -1, 0, 1}), units({0, 1, 2, -1}));
+    const RunSlots other = run.rearranged(units({2, -1, 0, 1}), units({0, 1, 2, -1})).value();
     const RoleHolders moved{UnitIndex(1), UnitIndex(3), UnitIndex(3)};
     EXPECT_EQ(as_text(slots_of(other, units({0, 1, 2}), {})), "2/0 -/1 0/2 1/-");
     EXPECT_EQ(as_text(slots_of(other, units({0, 2, 3}), std::vector{moved})), "2/0 - 0/2 - 3(1)");
-    EXPECT_EQ(other.rearranged(units({1, 2, 0}), units({0, 1, 2})).readout_numbers()[UnitIndex(2)],
+    EXPECT_EQ(other.rearranged(units({1, 2, 0}), units({0, 1, 2}))->readout_numbers()[UnitIndex(2)],
               ReadoutIndex(2));
+    EXPECT_FALSE(run.is_rearranged());
+    EXPECT_TRUE(other.is_rearranged());
+}
+
+TEST(RunSlots, AreNotRearrangedWithOtherUnits) {
+    const RunSlots run = RunSlots::folded(3);
+    const auto same = units({2, 0, 1});
+    EXPECT_TRUE(run.rearranged(same, units({0, 1, 2})));
+    EXPECT_FALSE(run.rearranged(same, units({0, 1, 1}))) << "a unit with two slots";
+    EXPECT_FALSE(run.rearranged(same, units({0, 1, -1}))) << "a unit without a slot";
+    EXPECT_FALSE(run.rearranged(units({2, 0, 3}), same)) << "a unit that the run does not have";
+    EXPECT_FALSE(run.rearranged(same, units({2, 0, 1, -1}))) << "lists of different lengths";
 }
 
 TEST(RunSlots, ReadoutUnitsAreNumberedInTheOrderOfTheirSlots) {

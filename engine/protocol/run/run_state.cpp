@@ -30,6 +30,7 @@ RunState::RunState(const RunPlan& plan, const Gauges& gauges)
 std::vector<RunOutput> RunState::take() { return std::exchange(out_, {}); }
 
 RunSnapshot RunState::snapshot() const {
+    const std::vector<UnitIndex> none;
     RunSnapshot made{.phase = phase_ == RunPhase::attaching ? resumed_ : phase_,
                      .goal = goal_,
                      .epoch = epoch_,
@@ -41,6 +42,8 @@ RunSnapshot RunState::snapshot() const {
                      .members = {members_.begin(), members_.end()},
                      .readouts = roles_.readouts_by(),
                      .builders = roles_.builders_by(),
+                     .readout_slots = slots_.is_rearranged() ? slots_.readouts : none,
+                     .builder_slots = slots_.is_rearranged() ? slots_.builders : none,
                      .failure = failure_,
                      .units_lost = log_.counts.units_lost,
                      .regroupings = log_.counts.regroupings,
@@ -72,6 +75,9 @@ base::expected<void> RunState::check(const RunSnapshot& snapshot) const {
                       std::ranges::all_of(snapshot.builders, is_known);
     DAQLOOM_REFUSE_IF(!fits, "the state of a run of {} units; expected one of {} units",
                       snapshot.units.size(), units);
+    if (!snapshot.readout_slots.empty()) {
+        DAQLOOM_CHECK(slots_.rearranged(snapshot.readout_slots, snapshot.builder_slots));
+    }
     const bool has_members = std::ranges::all_of(snapshot.members, [&](UnitIndex unit) {
         return unit.value() < units && snapshot.units[unit.value()].standing == Standing::available;
     });
@@ -102,6 +108,10 @@ void RunState::restore(base::Time now, const RunSnapshot& snapshot) {
     was_ready_ = snapshot.was_ready;
     members_ = {snapshot.members.begin(), snapshot.members.end()};
     roles_.resume(snapshot.readouts, snapshot.builders);
+    if (!snapshot.readout_slots.empty()) {
+        slots_ = *slots_.rearranged(snapshot.readout_slots, snapshot.builder_slots);
+        roles_ = roles_.in(slots_);
+    }
     failure_ = snapshot.failure;
     log_.counts = {snapshot.units_lost, snapshot.regroupings, snapshot.run_events};
     ledger_.resume(snapshot.epochs, snapshot.closed);

@@ -328,7 +328,7 @@ std::vector<UnitIndex> RegroupingSystem<Content>::units_in(
 template <class Content>
 void RegroupingSystem<Content>::reschedule(const ScheduleChange& change, base::Time now) {
     const protocol::RunSlots& before = run_->control().roles().slots();
-    run_->reschedule(before.rearranged(units_in(change.slots), units_in(change.builder_slots)),
+    run_->reschedule(*before.rearranged(units_in(change.slots), units_in(change.builder_slots)),
                      "there is another schedule", now);
 }
 

@@ -11,6 +11,7 @@ from daqloom.control.protocol.messages import (
     Count,
     Counting,
     Message,
+    Slots,
     Text,
     UnitNumber,
     UnitNumbers,
@@ -33,7 +34,9 @@ REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY
 class Request(Message):
     """Request of an operator."""
 
-    command: Literal["status", "configure", "start", "stop", "reset", "exit", "include", "exclude"]
+    command: Literal[
+        "status", "configure", "start", "stop", "reset", "exit", "include", "exclude", "reschedule"
+    ]
     unit: UnitNumber | None = None
     """Unit to reset."""
     units: UnitNumbers = ()
@@ -42,6 +45,9 @@ class Request(Message):
     """Whether only the readout units of these units are included or excluded."""
     settings: Annotated[tuple[Text, ...], Field(max_length=MOST_SETTINGS)] = ()
     """New values with which to configure, `KEY=VALUE` of the scenario."""
+    readouts: Slots = ()
+    builders: Slots = ()
+    """Units in the slots of another schedule, for `reschedule`."""
 
     @model_validator(mode="after")
     def _has_its_fields(self) -> Self:

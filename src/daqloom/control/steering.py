@@ -184,6 +184,12 @@ class Steering(ABC):
                 except ValueError as error:
                     numbers = join_names([str(unit) for unit in request.units])
                     self.refusal = f"units {numbers} cannot be excluded: {error}"
+            case "reschedule":
+                try:
+                    self.run.reschedule(self.now_s(), request.readouts, request.builders)
+                    self._act()
+                except ValueError as error:
+                    self.refusal = str(error)
             case "configure" | "start" | "stop" | "exit":
                 self._begin(request.command, request.settings)
 
@@ -222,6 +228,8 @@ class Steering(ABC):
             return f"the run is {run.phase} and cannot be configured; stop it first"
         if command == "stop" and run.goal is Goal.IDLE:
             return f"the run is {run.phase} and has not been started, so that it cannot stop"
+        if command == "reschedule" and not self.plan.rules.takes_turns:
+            return "the run has no phases of linear shift, so that it takes no other schedule"
         if request.settings and self._options.replan is None:
             return "this run has no scenario, so that it takes no new values"
         return ""

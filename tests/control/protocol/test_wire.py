@@ -28,6 +28,7 @@ RECORDS = [
     ("UnitAnswer", {"order": 1, "address": b"\0\xff", "next_mep": 8, "failure": "no memory"}),
     ("ConfigureOrder", {"unit": 1, "units": 2, "heartbeat_s": 0.25, "lease_s": 2.0}),
     ("PrepareOrder", {"epoch": 2, "members": [0, 2], "moved": [(1, 2, -1)]}),
+    ("PrepareOrder", {"epoch": 3, "readouts": [0, 1, -1], "builders": [1, -1, 0]}),
     ("ConnectOrder", {"addresses": [(0, b"\0\xff"), (2, b"")], "timeout_s": 0.5}),
     ("StartOrder", {"first_mep": 7, "mep_end": 9, "last_report": 3}),
     ("HaltOrder", {"lost": [1], "timeout_s": 4.0}),

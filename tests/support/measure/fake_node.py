@@ -41,7 +41,11 @@ class FakeNode:
             return ""
 
     def prepare(
-        self, epoch: int, members: Sequence[int], moved: Sequence[tuple[int, int, int]]
+        self,
+        epoch: int,
+        members: Sequence[int],
+        moved: Sequence[tuple[int, int, int]],
+        *schedule: Sequence[int],
     ) -> bytes:
         if self.fault() == "unpreparable":
             raise RuntimeError("no memory for a transport")

@@ -71,7 +71,11 @@ class VirtualNode:
         self.is_paused = False
 
     def prepare(
-        self, epoch: int, members: Sequence[int], moved: Sequence[tuple[int, int, int]]
+        self,
+        epoch: int,
+        members: Sequence[int],
+        moved: Sequence[tuple[int, int, int]],
+        *schedule: Sequence[int],
     ) -> bytes:
         self.shut()
         self.epoch, self.members = epoch, tuple(members)

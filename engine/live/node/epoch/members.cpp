@@ -43,9 +43,8 @@ base::expected<void> check(const RunSlots& slots, std::span<const UnitIndex> mem
 
 }  // namespace
 
-base::expected<Members> Members::of(const NodeConfig& config, std::span<const UnitIndex> members,
+base::expected<Members> Members::of(const RunSlots& run, std::span<const UnitIndex> members,
                                     std::span<const RoleHolders> moved) {
-    const RunSlots& run = config.slots;
     DAQLOOM_REFUSE_IF(run.readouts.size() != run.builders.size(),
                       "{} slots of readout and {} of builder units; give as many",
                       run.readouts.size(), run.builders.size());

@@ -8,6 +8,7 @@
 #include "base/expected.hpp"
 #include "live/node/node_config.hpp"
 #include "protocol/data/identifiers.hpp"
+#include "protocol/run/run_slots.hpp"
 #include "protocol/schedule/linear_shift.hpp"
 
 namespace daqloom::live {
@@ -46,7 +47,8 @@ struct Members {
     }
 
     /// Fails if there is no readout unit or no builder unit, or if `moved` is inconsistent.
-    static base::expected<Members> of(const NodeConfig& config, std::span<const UnitIndex> members,
+    static base::expected<Members> of(const protocol::RunSlots& run,
+                                      std::span<const UnitIndex> members,
                                       std::span<const protocol::RoleHolders> moved = {});
 };
 

@@ -41,7 +41,7 @@ NodeConfig folded_slots(Units slots) {
 }
 
 TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
-    const auto members = Members::of(folded_slots({2, no_unit, 0, 1}), Units{0, 1, 2});
+    const auto members = Members::of(folded_slots({2, no_unit, 0, 1}).slots, Units{0, 1, 2});
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{2, 0, 1}));
     EXPECT_EQ(numbers(members->builders), (Numbers{2, 0, 1}));
@@ -53,7 +53,7 @@ TEST(Members, AreNumberedInTheOrderOfTheirSlots) {
 TEST(Members, ALostOneLeavesADummyOrNoSlot) {
     NodeConfig config = folded_slots({0, 1, 2, 3});
     config.slots.keeps_lost = true;
-    auto members = Members::of(config, Units{0, 2, 3});
+    auto members = Members::of(config.slots, Units{0, 2, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(members->shift.phases(), 4);
     EXPECT_EQ(builder_for(*members, 0, 1), no_unit);
@@ -62,7 +62,7 @@ TEST(Members, ALostOneLeavesADummyOrNoSlot) {
     EXPECT_EQ(numbers(members->readout_in_run), (Numbers{0, 2, 3}));
 
     config.slots.keeps_lost = false;
-    members = Members::of(config, Units{0, 2, 3});
+    members = Members::of(config.slots, Units{0, 2, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(members->shift.phases(), 3);
     EXPECT_EQ(builder_for(*members, 0, 1), 1);
@@ -73,7 +73,7 @@ TEST(Members, UnfoldedUnitsHaveOneRoleEach) {
     NodeConfig config;
     config.slots.readouts = Units{0, 2};
     config.slots.builders = Units{1, 3};
-    const auto members = Members::of(config, Units{0, 1, 3});
+    const auto members = Members::of(config.slots, Units{0, 1, 3});
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{0}));
     EXPECT_EQ(numbers(members->builders), (Numbers{1, 3}));
@@ -90,7 +90,7 @@ TEST(Members, ASpareReadsOutAndBuildsInThePlaceOfALostUnit) {
     NodeConfig config = folded_slots({0, 1, 2});
     config.slots.spares = Units{no_unit, no_unit, no_unit, 3};
     const std::vector together{moved(1, 3, 3)};
-    const auto members = Members::of(config, Units{0, 2, 3}, together);
+    const auto members = Members::of(config.slots, Units{0, 2, 3}, together);
     ASSERT_TRUE(members);
     EXPECT_EQ(numbers(members->readouts), (Numbers{0, 3, 2})) << "as in the run";
     EXPECT_EQ(numbers(members->builders), (Numbers{0, 2, 3})) << "as in the slots";
@@ -108,7 +108,7 @@ TEST(Members, ImpossibleMovesAreRefused) {
                     .spares = Units{no_unit, 2},
                     .keeps_lost = true};
     const Units members{0, 1, 2};
-    EXPECT_TRUE(Members::of(config, members, std::vector{moved(0, 2, no_unit)}));
+    EXPECT_TRUE(Members::of(config.slots, members, std::vector{moved(0, 2, no_unit)}));
     for (const auto& wrong : {
              std::vector{moved(7, 2, no_unit)},                        // no unit
              std::vector{moved(0, 7, no_unit)},                        // held by no unit
@@ -116,13 +116,13 @@ TEST(Members, ImpossibleMovesAreRefused) {
              std::vector{moved(1, 2, 2)},                              // nor the other a readout
              std::vector{moved(0, 2, no_unit), moved(0, 1, no_unit)},  // twice
          }) {
-        EXPECT_FALSE(Members::of(config, members, wrong)) << wrong[0].unit.value();
+        EXPECT_FALSE(Members::of(config.slots, members, wrong)) << wrong[0].unit.value();
     }
-    EXPECT_FALSE(Members::of(config, Units{0, 1}, std::vector{moved(0, 2, no_unit)}))
+    EXPECT_FALSE(Members::of(config.slots, Units{0, 1}, std::vector{moved(0, 2, no_unit)}))
         << "the holder is no member";
     NodeConfig whole = folded_slots({0, 1});
     whole.slots.spares = Units{no_unit, no_unit, 2};
-    EXPECT_FALSE(Members::of(whole, members, std::vector{moved(0, 2, 2), moved(1, 2, 2)}))
+    EXPECT_FALSE(Members::of(whole.slots, members, std::vector{moved(0, 2, 2), moved(1, 2, 2)}))
         << "one holder of two";
 }
 
@@ -130,10 +130,10 @@ TEST(Members, WithoutReadoutOrBuilderUnitsThereIsNoEpoch) {
     NodeConfig config;
     config.slots.readouts = Units{0, 2};
     config.slots.builders = Units{1, 3};
-    EXPECT_FALSE(Members::of(config, Units{0, 2}));
-    EXPECT_FALSE(Members::of(config, Units{1, 3}));
+    EXPECT_FALSE(Members::of(config.slots, Units{0, 2}));
+    EXPECT_FALSE(Members::of(config.slots, Units{1, 3}));
     config.slots.builders = Units{1};
-    EXPECT_FALSE(Members::of(config, Units{0, 1}));
+    EXPECT_FALSE(Members::of(config.slots, Units{0, 1}));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
     NodeConfig config;
     config.streams = ShiftScript::streams;
     config.slots.readouts = config.slots.builders = Units{0, 1};
-    const auto members = Members::of(config, Units{0, 1});
+    const auto members = Members::of(config.slots, Units{0, 1});
     ASSERT_TRUE(members);
     EXPECT_EQ(ShiftScript::play(shift_unit_config(config, *members, 100)), ShiftScript::expected);
 }
@@ -28,7 +28,7 @@ TEST(ShiftUnitConfig, LivePlaysTheScriptThatTheSimulatorPlays) {
 template <class Script>
 std::string play_live(NodeConfig config) {
     config.slots.readouts = config.slots.builders = Units{0, 1};
-    const auto members = Members::of(config, Units{0, 1});
+    const auto members = Members::of(config.slots, Units{0, 1});
     const auto memory = EventMemory::of<typename Script::Unit>(
         config, {Script::nodes, Script::nodes, members->readouts_in_run});
     return Script::play(requested_unit_config<typename Script::Unit>(config, *members, *memory));

@@ -53,6 +53,11 @@ struct RunSnapshot {
         (std::vector<UnitIndex>, members, "Members of the epoch, in ascending order."),
         (std::vector<UnitIndex>, readouts, "Holder of each unit's readout unit, or none."),
         (std::vector<UnitIndex>, builders, "Holder of each unit's builder unit, or none."),
+        (std::vector<UnitIndex>, readout_slots,
+         "Unit whose readout unit is in each slot of another schedule than that of the plan, or "
+         "none; empty: that of the plan."),
+        (std::vector<UnitIndex>, builder_slots,
+         "Unit whose builder unit is in each slot of another schedule, or none."),
         (std::string, failure, "Reason of the error of the run."),
         (std::uint64_t, units_lost, "Units declared lost."),
         (std::uint64_t, regroupings, "Halts after which the run was to go on."),

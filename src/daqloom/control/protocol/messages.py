@@ -39,6 +39,8 @@ Address = Annotated[bytes, Field(max_length=1024)]
 Timeout = Annotated[float, Field(gt=0, le=1e4, strict=False)]
 Grace = Annotated[float, Field(ge=0, le=1e6, strict=False)]
 OptionalUnit = Annotated[int, Field(ge=-1, lt=MOST_UNITS)]
+Slots = Annotated[tuple[OptionalUnit, ...], Field(max_length=MOST_UNITS)]
+"""Unit in each slot of a schedule; -1: none."""
 UnitNumbers = Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
 Counters = Annotated[
     dict[Annotated[str, Field(max_length=80)], Count | Annotated[float, Field(ge=0)]],
@@ -228,6 +230,8 @@ class Prepare(Order):
         tuple[tuple[UnitNumber, OptionalUnit, OptionalUnit], ...], Field(max_length=MOST_UNITS)
     ] = ()
     """Unit, and the holders of its readout unit and of its builder unit; -1: none."""
+    readouts: Slots = ()
+    builders: Slots = ()
 
 
 class Connect(Order):

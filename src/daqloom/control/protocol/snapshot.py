@@ -10,7 +10,7 @@ from daqloom.control.protocol.messages import (
     Counters,
     Epoch,
     Message,
-    OptionalUnit,
+    Slots,
     UnitNumber,
     UnitNumbers,
 )
@@ -21,7 +21,6 @@ Number = Annotated[int, Field(ge=0, lt=2**64)]
 Seconds = Annotated[float, Field(ge=0)]
 MepCounts = Annotated[dict[UnitNumber, tuple[Signed, Signed]], Field(max_length=MOST_UNITS)]
 """Unit: its MEPs finished, and those granted and not finished."""
-Holders = Annotated[tuple[OptionalUnit, ...], Field(max_length=MOST_UNITS)]
 
 
 class TallySnapshot(Message):
@@ -87,8 +86,10 @@ class RunSnapshot(Message):
     beat: Number
     was_ready: bool
     members: UnitNumbers
-    readouts: Holders
-    builders: Holders
+    readouts: Slots
+    builders: Slots
+    readout_slots: Slots = ()
+    builder_slots: Slots = ()
     failure: Annotated[str, Field(max_length=100_000)]
     units_lost: Count
     regroupings: Count
