@@ -22,7 +22,6 @@ from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.hosts import UnitPlace
 from daqloom.scenario.schema.measure import cores
 from daqloom.scenario.schema.models import Scenario
-from daqloom.topology.routing.by_name import MENDED
 from daqloom.topology.schedule.slots import DUMMY
 
 
@@ -74,11 +73,6 @@ def places(scenario: Scenario) -> Places:
             f'building.barrier = "network": measure.transport = "{scenario.measure.transport}" has '
             "no barrier of the network; use a provider with collective operations, such as "
             '"libfabric:tcp;ofi_rxm", or another barrier'
-        )
-    if scenario.network.routing == MENDED:
-        raise ScenarioError(
-            'network.routing = "mended" exists only in simulation and analysis, as its tables '
-            "would have to be loaded into the switches; use other tables"
         )
     system = fabric_system(scenario)
     units = {host: unit for unit, host in enumerate(system.hosts)} | {DUMMY: -1}

@@ -135,6 +135,11 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
     "measure": (
         _PRICES,
         UnusedKey(_keys("run: duration warmup"), ""),
+        UnusedKey(
+            ("network.routing",),
+            "units take the order of mended, and only switches of measure.lab its tables",
+            lambda s: _has_own_network(s) and s.network.routing == "mended",
+        ),
         UnusedKey(("network.*", "hosts.order"), _MACHINE, _has_own_network, but=_COUNTED),
         UnusedKey(_TCP, _MACHINE, lambda s: _has_own_network(s) and s.measure.transport != "tcp"),
         UnusedKey(("transport.*",), _MACHINE, _has_own_network, but=_TCP),
