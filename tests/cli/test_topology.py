@@ -416,3 +416,28 @@ def test_slow_uplinks_show_in_the_bound_of_a_check(tmp_path):
     assert "longest phase         2: 8 transfers by a host's\n" in said
     assert said.count("at 50 Gb/s") == 1
     assert "at most 23.5% of the conflict-free rate" in said
+
+
+def test_tables_are_written_for_opensm(tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(shipped_fabrics()["fattree72"], folder)
+    path = folder / "opensm-lfts.dump"
+    printed("write-tables", "fattree72", "--routing", "minimal:modulo", "-o", path)
+    written, other = (load_fabric(each)[1] for each in (folder, shipped_fabrics()["fattree72"]))
+    assert (written != other).any()
+    for imported in (), ("--routing", "imported"):
+        printed("write-tables", folder, *imported, "-o", tmp_path / "again.lft")
+        assert (tmp_path / "again.lft").read_text() == path.read_text()
+    printed("write-tables", "lhcb", "--routing", "mended", "-o", path)
+    assert path.read_text().count("Unicast lids") == 28
+
+
+@pytest.mark.parametrize(
+    ("fabric", "why"),
+    [
+        (LHCB, "clos: H00-00 has no GUID, by which OpenSM's tables name it; import"),
+        (["atlas-lab"], "has no GUID, by which OpenSM's tables name it; import the InfiniBand"),
+    ],
+)
+def test_tables_without_guids_or_on_ethernet_are_refused(tmp_path, fabric, why):
+    assert why in refused("write-tables", *fabric, "-o", tmp_path / "tables.lft")

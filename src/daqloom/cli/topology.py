@@ -10,18 +10,21 @@ from typing import Annotated, Literal
 from daqloom.base import lazy
 from daqloom.base.line_counts import in_words
 from daqloom.base.output import write_text
-from daqloom.base.words import did_you_mean
+from daqloom.base.words import did_you_mean, plural
 from daqloom.cli.app import group
 from daqloom.cli.console.terminal import check_writable, note, present_list, progress
 from daqloom.cli.fabric_options import NamedFabric, takes_fabric
-from daqloom.cli.options import Json, JsonList, Quiet, argument, flag, option
+from daqloom.cli.measure import Address, Certificates
+from daqloom.cli.options import Json, JsonList, Name, Quiet, Set, argument, flag, option
 from daqloom.cli.switch import File, Hosts, Override, Which, load_switch
 from daqloom.topology import TopologyError
 
 with lazy.imports():
     from daqloom.cli import fabric_schedule
     from daqloom.cli.console import fabric as console_fabric
+    from daqloom.cli.console import follow as console_follow
     from daqloom.deployment import check as deployment_check
+    from daqloom.deployment import scenarios
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import fabric_figure
     from daqloom.scenario import dumps, quantities
@@ -31,7 +34,7 @@ with lazy.imports():
     from daqloom.topology.fabric import fabric as fabric_fabric
     from daqloom.topology.fabric import graphviz
     from daqloom.topology.fabric import summary as fabric_summary
-    from daqloom.topology.formats import as_json, load, switch_buffers
+    from daqloom.topology.formats import as_json, lft_text, load, switch_buffers
     from daqloom.topology.routing import by_name
     from daqloom.topology.routing import routes as routing_routes
     from daqloom.topology.schedule import slots
@@ -242,6 +245,66 @@ def _host(fabric: fabric_fabric.Fabric, name: str) -> int:
         hint = did_you_mean(name, known, "`draw --each-host` prints all names")
         raise TopologyError(f'there is no host "{name[:80]}" in {fabric.name}; {hint}')
     return known[name]
+
+
+@app.command()
+def follow(
+    scenario: Name,
+    log: Annotated[Path, argument("LOG", "OpenSM's log; its messages need opensm -D 0x0f.")],
+    set_: Set = None,
+    mend: Annotated[
+        bool, flag("Give each mended schedule to a run of the scenario, for its next epoch.")
+    ] = False,
+    tables: Annotated[
+        Path | None,
+        option("FILE", "Write the tables of each mended schedule, for opensm -R file --lfts_file."),
+    ] = None,
+    once: Annotated[bool, flag("End at the end of the log, instead of following it.")] = False,
+    address: Address = None,
+    certificates: Certificates = None,
+    json: Json = False,
+) -> None:
+    """Follow OpenSM's log: links that go down or up, what they cost, and the mended schedule.
+
+    Prints for each change the conflicts of linear shift and an upper bound of its throughput, with
+    the tables of OpenSM's sweep and with mended tables and order (--json: one object a line).
+
+    \b
+    Example:
+      daqloom topology follow mine.toml /var/log/opensm.log --mend --tables mended.lft
+    """
+    if tables:
+        check_writable(tables, "--tables")
+    console_follow.follow(
+        scenarios.load(scenario, set_ or ()), log, mend=mend, tables=tables, once=once,
+        address=address, certificates=certificates, json=json,
+    )  # fmt: skip
+
+
+@app.command("write-tables")
+@takes_fabric
+def write_tables(
+    given: NamedFabric,
+    output: Annotated[Path, option("FILE", "Write to a file.", "-o", "--output")],
+    routing: Routing = None,
+) -> None:
+    """Write forwarding tables that OpenSM loads: opensm -R file --lfts_file FILE.
+
+    They need an InfiniBand fabric with known GUIDs and LIDs, as in dumps of ibnetdiscover.
+
+    \b
+    Example:
+      daqloom topology write-tables lhcb --routing mended -o tables.lft
+    """
+    check_writable(output, "--output")
+    plan = fabric_schedule.fabric_plan(given, routing, None, dummies=False)
+    text = lft_text.lft_text(given.fabric, plan.routes)
+    for sentence in plan.notes:
+        note(sentence)
+    if missing := int((plan.routes.ports == 0).sum()):
+        note(f"{plural(missing, 'route is', 'routes are')} missing: OpenSM drops such packets")
+    write_text(output, text)
+    print(output)
 
 
 @app.command()

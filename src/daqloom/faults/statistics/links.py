@@ -33,8 +33,8 @@ class Links:
         """Cables of the network by link."""
         self._of: dict[Port, str] = {}
         self._known: dict[str, str] = {}
-        self._cables = cables or {}
-        self._names = names or {}
+        self._cables = {} if cables is None else cables
+        self._names = {} if names is None else names
         if fabric:
             self._add(fabric)
 
