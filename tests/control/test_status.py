@@ -1,13 +1,20 @@
 """Requests of an operator that wait for the state of a run."""
 
+import os
+
 import pytest
 from rich.console import Console, ConsoleDimensions
 
 from daqloom.cli.console.run import fitting_table, headline, live_table, overview, unit_table
 from daqloom.control import status as status_module
+from daqloom.control.persistence.store import Store
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
-from daqloom.control.status import Status, UnitStatus
+from daqloom.control.status import Request, Status, UnitStatus, steer
+from daqloom.machine.foreign import began_of
+from daqloom.machine.processes import ProcessRecord
+from daqloom.results.errors import MeasureError
 from support.command import invoke, output
+from support.measure.virtual_run import World
 
 
 def run_in(phase: Phase, goal: Goal, failure: str = "") -> Status:
@@ -204,3 +211,19 @@ def test_watch_is_an_option_of_status_too(answers):
     answers(run_in(Phase.RUNNING, Goal.RUNNING), run_in(Phase.ENDED, Goal.ENDED))
     assert "ended" in output("control", "status", "--watch")
     assert "without it, --json prints" in output("control", "status", "--watch", "--json", code=2)
+
+
+def test_a_run_without_its_run_control_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("DAQLOOM_RUNS", str(tmp_path / "runs"))
+    run = tmp_path / "runs" / "20261130-190500-laptop"
+    run.mkdir(parents=True)
+    world = World(2, control_grace_s=60.0)
+    mine = ProcessRecord((0, 1), os.getpid(), began_of(os.getpid()))
+    Store.new(run, "laptop", "abcd1234", {}).save(world.control, 5.0, 10**18, [mine])
+    with pytest.raises(MeasureError, match=f"{run.name} has no run control now; .*--folder {run}"):
+        steer(Request(command="status"), None)
+    gone = ProcessRecord((0, 1), os.getpid(), began_of(os.getpid()) - 1)
+    Store.new(run, "laptop", "abcd1234", {}).save(world.control, 5.0, 10**18, [gone])
+    with pytest.raises(MeasureError, match="you have no run on this machine"):
+        steer(Request(command="status"), None)

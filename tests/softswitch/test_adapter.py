@@ -252,6 +252,6 @@ def test_a_switch_that_is_not_there_or_knows_another_secret_is_one_sentence():
     assert "expected host:port" in check_refuses(adapter("nowhere").__enter__)
     with answering(lambda _: b"{}", known=bytes(16)) as address:
         text = check_refuses(adapter(address).__enter__, SECRET.hex())
-    assert "does not know the secret" in text
+    assert "has another token" in text
     with pytest.raises(ScenarioError, match="certificates needs address"):
         build(SoftwareOptions, {"certificates": "folder"}, "device.toml")

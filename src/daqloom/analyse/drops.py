@@ -74,7 +74,11 @@ def _fits(level: str, switch: Switch, memory: Memory, ports: _Ports, events: str
     own, others = ports.own_bytes, ports.others_bytes(memory.dedicated_bytes)
     most = memory.most_bytes(others)
     is_lower = others and most < memory.port_bytes
-    meanwhile = f" while others hold {others / 1e6:.4g} MB" if is_lower else ""
+    meanwhile = ""
+    if is_lower and others < memory.pool_bytes:
+        meanwhile = f" while others hold {others / 1e6:.4g} MB"
+    elif is_lower:
+        meanwhile = " once others have filled the shared memory"
     end = "pauses of its senders" if switch.pause_at else "drops"
     end = f"expect {end}" if events == REGULAR else f"{end} are possible"
     return Condition(

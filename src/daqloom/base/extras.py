@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 EXTRAS: Mapping[str, str] = {
     "MLRsearch": "switch",
+    "caproto": "epics",
     "cryptography": "live",
     "daqloom_adapters": "adapters",
     "daqloom_sdn": "adapters",

@@ -34,7 +34,9 @@ def report(
     interactive: Annotated[
         bool, flag("Make figures of the page that the mouse can zoom, turn and inspect.")
     ] = False,
-    pdf: Annotated[Path | None, option("FILE", "Also write the page as PDF, on A4.")] = None,
+    pdf: Annotated[
+        Path | None, option("FILE", "Also write the page as PDF, on sheets of A4.")
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Write the figures and the table of a study, or of several on one page.

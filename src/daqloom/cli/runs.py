@@ -54,6 +54,11 @@ app = group(
 Run = Annotated[str, argument("ID", "ID of a run, the beginning of one, or `last`.")]
 
 
+def _state(run: past.Past) -> str:
+    """Return the state of a run; `unattended` while units wait for another run control."""
+    return "unattended" if run.state == "abandoned" and store.has_units(run.folder) else run.state
+
+
 def _record(run: past.Past) -> dict[str, Any]:
     """Return a run as a JSON object."""
     sums, about = run.summary, run.about
@@ -62,7 +67,7 @@ def _record(run: past.Past) -> dict[str, Any]:
         "number": sums.number,
         "scenario": about.scenario,
         "method": about.method,
-        "state": run.state,
+        "state": _state(run),
         "began": about.began.isoformat(timespec="seconds"),
         "length_s": sums.length_s,
         "units": about.units,

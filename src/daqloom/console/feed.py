@@ -99,7 +99,7 @@ class Feed:
         if status.run != self._run:
             self._run = status.run
             self._past.clear()
-            self._past.extend(await asyncio.to_thread(_recorded, status))
+            self._past.extend(await asyncio.to_thread(_past_of, status))
         self._past.append(total)
         return {
             "run": status.run,
@@ -124,7 +124,7 @@ class Feed:
         }
 
 
-def _recorded(status: Status) -> list[Mapping[str, Any]]:
+def _past_of(status: Status) -> list[Mapping[str, Any]]:
     """Return the last totals of a run's record, if it is on this machine."""
     if not status.record:
         return []

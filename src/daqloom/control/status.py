@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from daqloom.control.calls.operator import ask
+from daqloom.control.calls.registry import NoListenerError
+from daqloom.control.persistence.store import has_units
 from daqloom.control.protocol.messages import (
     Count,
     Counting,
@@ -18,6 +20,7 @@ from daqloom.control.protocol.messages import (
     read,
 )
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
+from daqloom.control.record.folders import run_folders
 from daqloom.results.errors import MeasureError
 
 MOST_EVENTS = 100
@@ -26,6 +29,8 @@ LARGEST_REQUEST_BYTES = 128 * 1024
 MOST_SETTINGS = 100
 MOST_CONNECTIONS = 1024
 """Connections in a status."""
+MOST_FOLDERS = 10
+"""Newest runs among which one without a run control is looked for."""
 POLL_S = 0.1
 REACHED = {"configure": Phase.READY, "start": Phase.RUNNING, "stop": Phase.READY}
 """Phase that a request leads to."""
@@ -157,7 +162,15 @@ def read_request(body: bytes) -> Request:
 def steer(request: Request, address: str | None, certificates: Path | None = None) -> Status:
     """Return the answer of the run control at `address`, the user's only one on this machine if
     None. Raises MeasureError."""
-    return Status.model_validate_json(ask(request.encode(), address, certificates))
+    try:
+        return Status.model_validate_json(ask(request.encode(), address, certificates))
+    except NoListenerError:
+        if unattended := next(filter(has_units, run_folders()[:MOST_FOLDERS]), None):
+            raise MeasureError(
+                f"the run {unattended.name} has no run control now; `daqloom control --folder "
+                f"{unattended}` continues it"
+            ) from None
+        raise
 
 
 def steer_until(

@@ -17,7 +17,9 @@ PACKAGES: Mapping[str, Packages] = {
     "bridge": Packages("iproute2", "iproute"),
     "chronyd": Packages("chrony", "chrony"),
     "cpupower": Packages("linux-cpupower", "kernel-tools"),
-    "DPDK": Packages("libdpdk-dev", "dpdk-devel"),
+    "DPDK": Packages(
+        "libdpdk-dev g++ cmake libexpected-dev libfmt-dev", "dpdk-devel gcc-c++ cmake fmt-devel"
+    ),
     "ethtool": Packages("ethtool", "ethtool"),
     "ip": Packages("iproute2", "iproute"),
     "ibstat": Packages("infiniband-diags", "infiniband-diags"),

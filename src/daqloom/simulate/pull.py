@@ -64,15 +64,17 @@ class PullRun:
         self.engine.finish_recording()
 
     def series(self, *, timeline: bool) -> dict[str, Any]:
-        """Return the latencies; in racks, also the course of metrics and the occupancy of the
-        fullest top-of-rack switch."""
+        """Return the latencies; in racks, also the occupancy of the fullest top-of-rack switch; in
+        racks and on a single switch, the course of metrics."""
         series: dict[str, Any] = {"collection_latency": latency.columns(self.engine.latency)}
         if (tor := self._tor) is not None:
             occupancy = self.engine.occupancy(tor)
             columns = {"time_s": occupancy.time_s, "max_bytes": occupancy.max_bytes}
             series["tor_occupancy"] = {name: each.tolist() for name, each in columns.items()}
-            if self.end_s == self.scenario.run.duration:
-                series["course"] = slices(self.engine, self.report, tor)
+        shown = tor if tor is not None or len(self.system.levels) > 1 else 0
+        if shown is not None and self.end_s == self.scenario.run.duration:
+            level = self.system.levels[shown]
+            series["course"] = slices(self.engine, self.report, shown, level)
         return series
 
     @property

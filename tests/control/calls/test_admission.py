@@ -136,7 +136,7 @@ async def test_a_unit_sends_its_token_nowhere_and_does_not_obey_an_impostor():
         )
         _, errors = await unit.communicate(SECRET.hex().encode() + b"\n")
         assert unit.returncode == 1
-        assert f"the program that listens at {address} does not know the secret".encode() in errors
+        assert f"the run control at {address} has another token".encode() in errors
         expect_a_greeting_alone(impostor)
 
 
@@ -145,7 +145,7 @@ async def test_an_operator_sends_the_secret_nowhere(tmp_path, monkeypatch):
     async with asyncio.timeout(HUNG_S), an_impostor() as (address, impostor):
         with (
             publish(address, SECRET, OTHER),
-            pytest.raises(MeasureError, match=f"{address} does not know the secret"),
+            pytest.raises(MeasureError, match=f"{address} has another token"),
         ):
             await asyncio.to_thread(steer, Request(command="exit"), address)
         expect_a_greeting_alone(impostor)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daqloom.base import lazy
+from daqloom.base import extras, lazy
 from daqloom.base.output import OutputError
 from daqloom.cli.console.terminal import note
 from daqloom.results.errors import MeasureError
@@ -26,6 +26,7 @@ def run_record(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
         note(f"the run is not recorded: {error}")
         yield None
         return
+    note_missing_series()
     with folders.locked_run_folder(folder):
         try:
             yield folder
@@ -34,6 +35,15 @@ def run_record(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
                 shutil.rmtree(folder, ignore_errors=True)
             elif not quiet:
                 print_summary(folder)
+
+
+def note_missing_series() -> None:
+    """Print a note if this installation keeps no series of runs."""
+    if not extras.is_installed("studies"):
+        note(
+            "the record of the run has its events but no series of rates; `pip install "
+            "'daqloom[studies]'` adds them"
+        )
 
 
 def print_summary(folder: Path) -> None:

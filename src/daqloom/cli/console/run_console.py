@@ -16,7 +16,7 @@ from daqloom.base import lazy
 from daqloom.base.log import LOG, identify
 from daqloom.base.output import OutputError
 from daqloom.base.words import reason_of
-from daqloom.cli.console.recording import print_summary, run_record
+from daqloom.cli.console.recording import note_missing_series, print_summary, run_record
 from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
 from daqloom.cli.console.terminal import note
 from daqloom.control.control import Control
@@ -124,6 +124,7 @@ def keep_up(
         sys.exit(supervise([*COMMAND, "--folder", str(folder), *options]))
     with locked_run_folder(folder), pages_folder(store.about.run) as counters:
         note(f"the run is in {folder}")
+        note_missing_series()
         logs = log_dir or folder
         logs.mkdir(parents=True, exist_ok=True)
         try:

@@ -63,8 +63,8 @@ def greeting(channel: Any, address: str, call: str, secret: bytes, timeout_s: fl
     admission = caller.admission(answer)
     if admission is None:
         raise MeasureError(
-            f"the program that listens at {address} does not know the secret of this run: its run "
-            "control has ended; give the address and the token of a running one"
+            f"the run control at {address} has another token, or another program listens there; "
+            "give the address and the token of the same run"
         )
     return admission
 

@@ -15,15 +15,11 @@ from socket import socket as Socket  # noqa: N812
 from daqloom.base.claims import claimed_file, is_claimed, remove_abandoned
 from daqloom.base.words import reason_of
 from daqloom.control.calls.connection import Certificates
-from daqloom.control.persistence.store import has_units
-from daqloom.control.record.folders import run_folders
 from daqloom.machine.addresses import split_address
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import read_text
 
 LARGEST_FILE_BYTES = 1 << 12
-MOST_FOLDERS = 10
-"""Newest runs among which one without a run control is looked for."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +104,25 @@ def publish(
         yield folder / f"{port}.token"
 
 
+class NoListenerError(MeasureError):
+    """There is no listener of a kind on this machine."""
+
+
 def find_run(address: str | None, kind: Kind = RUN) -> Listener:
-    """Return a listener of this machine, the only one unless given. Raises MeasureError."""
+    """Return a listener of this machine, the only one unless given. Raises MeasureError,
+    NoListenerError if there is none to choose."""
     folder = runs_folder()
     if address is None:
         files = [path for path in sorted(folder.glob(f"*{kind.suffix}")) if is_claimed(path)]
-        if len(files) != 1:
+        if not files:
+            raise NoListenerError(
+                f"you have no {kind.name} on this machine; `{kind.command}` starts one, --address "
+                "names one on another machine"
+            )
+        if len(files) > 1:
             ports = ", ".join(path.stem for path in files[:10])
             raise MeasureError(
                 f"there are {len(files)} {kind.name}s, on ports {ports}; choose one with --address"
-                if files
-                else _absence(kind)
             )
         path = files[0]
     else:
@@ -132,18 +136,6 @@ def find_run(address: str | None, kind: Kind = RUN) -> Listener:
             f"you have no {kind.name} on port {path.stem} of this machine; "
             f"`{kind.command}` starts one"
         ) from None
-
-
-def _absence(kind: Kind) -> str:
-    if kind is RUN and (unattended := next(filter(has_units, run_folders()[:MOST_FOLDERS]), None)):
-        return (
-            f"the run {unattended.name} has no run control now; `daqloom control --folder "
-            f"{unattended}` continues it"
-        )
-    return (
-        f"you have no {kind.name} on this machine; `{kind.command}` starts one, --address names "
-        "one on another machine"
-    )
 
 
 def _remove_abandoned(folder: Path) -> None:

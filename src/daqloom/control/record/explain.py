@@ -12,6 +12,7 @@ import numpy as np
 from daqloom.base.words import duration, join_names, plural
 from daqloom.control.record.meter import LOSSES, WAITS
 from daqloom.control.record.past import Past
+from daqloom.control.record.record import MISSING
 from daqloom.control.record.series import Columns
 from daqloom.control.record.summary import clock
 from daqloom.results.metrics import for_people, with_unit
@@ -74,7 +75,9 @@ def explain(
     change = _change(run, at_s)
     if change is None:
         at = clock(past.about.began, at_s)
-        return [Finding(1.0, f"the series has no bin near {at}", "record")]
+        missing = next((e["text"] for e in events if e["text"].startswith(MISSING)), "")
+        why = f": {missing}" if missing else ""
+        return [Finding(1.0, f"the series has no bin near {at}{why}", "record")]
     when, side_s = change
     sides = _sides(run, when, side_s)
     of_units = _sides(units, when, side_s)

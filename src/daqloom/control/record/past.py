@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 
 from daqloom.base.output import write_text
 from daqloom.base.words import printable
-from daqloom.control.persistence.store import has_units
 from daqloom.control.record.folders import has_control
 from daqloom.control.record.record import (
     ABOUT,
@@ -50,11 +49,9 @@ class Past:
 
     @property
     def state(self) -> str:
-        """State in one word. A run whose run control was killed is `unattended` while its units
-        wait for another one, then `abandoned`."""
-        if self.summary.state != "running" or self.is_live:
-            return self.summary.state
-        return "unattended" if has_units(self.folder) else "abandoned"
+        """State in one word. A run is `abandoned` if its run control was killed."""
+        running = self.summary.state == "running"
+        return "abandoned" if running and not self.is_live else self.summary.state
 
 
 def read_run(folder: Path) -> Past:

@@ -32,6 +32,8 @@ ABOUT, SUMMARY, EVENTS, OLDER, TAGS = (
     "events-older.jsonl",
     "tags.json",
 )
+MISSING = "a part of the record is missing"
+"""Begin of the log's entry about the first failure of the record."""
 FLUSH_S = 2.0
 """Time between two writes of the series and the summary (s); for each 500 units."""
 MOST_PENDING = 600
@@ -199,7 +201,7 @@ class Record:
         except Exception as error:  # pyarrow is missing, the disk is full
             if not self.failure:
                 why = reason_of(error) if isinstance(error, OSError) else str(error)
-                self.failure = f"a part of the record is missing: {why}"
+                self.failure = f"{MISSING}: {why}"
                 self.note(self._flushed_s + self.offset_s, self.failure, trouble=True)
 
 

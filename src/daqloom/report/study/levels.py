@@ -28,8 +28,15 @@ from daqloom.report.figure import (
 from daqloom.report.page import Section
 from daqloom.report.study import view
 from daqloom.study import StudyError
-from daqloom.study.conclusions.levels import USUAL, LeftOut, Levels, PointLevels, levels
-from daqloom.study.file.points import NEEDED, PEAK, axes_of, is_numeric, operating_point
+from daqloom.study.conclusions.levels import (
+    USUAL,
+    LeftOut,
+    Levels,
+    PointLevels,
+    is_needed,
+    levels,
+)
+from daqloom.study.file.points import PEAK, axes_of, is_numeric, operating_point
 from daqloom.study.statistics.return_levels import Level, describe
 
 if TYPE_CHECKING:
@@ -137,7 +144,7 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
             f"{at}peaks saturate near {quantity.text(shown.limit)}: a limit of the system, not "
             "chance, seems to determine them. With this limit, a longer run gives no higher peak."
         )
-    buffer = "A buffer" if shown.metric == NEEDED else "An ideal buffer"
+    buffer = "A buffer" if is_needed(shown.metric) else "An ideal buffer"
     text = " ".join(
         describe(level, each.often, buffer)
         for level, each in zip(shown.levels, found.periods, strict=True)
@@ -165,11 +172,11 @@ def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
             most = max(float(line[step].fit.maxima.max()) for step in known)
             divisor, unit = style.prefix("B", most)
             shown_as = view.Quantity("", unit, divisor)
-            is_mixed = len({line[step].metric for step in known}) > 1
-            ideal = {NEEDED: "", PEAK: " (ideal buffer)" if is_mixed else ""}
+            is_mixed = len({is_needed(line[step].metric) for step in known}) > 1
+            ideal = {True: "", False: " (ideal buffer)" if is_mixed else ""}
             parts = [
                 f"{_along_text(shown_as, line[step], level)} with "
-                f"{view.step_text(dataset, axis, step)}{ideal[line[step].metric]}"
+                f"{view.step_text(dataset, axis, step)}{ideal[is_needed(line[step].metric)]}"
                 for step, level in of_longest.items()
             ]
             period = levels.periods[longest].often
@@ -188,33 +195,33 @@ def _along_text(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
 
 
 _MEANINGS = {
-    NEEDED: (
+    True: (
         "{these} the total buffer of the simulated switch: cells, dedicated buffers and dynamic "
         "threshold are accounted for."
     ),
-    PEAK: (
+    False: (
         "{these} an ideal buffer, counted in bytes, which any output may fill. A shared-memory "
-        "switch needs more because of its cells and thresholds: for its levels, set "
-        "network.switch.tor.model to that switch, and network.switch.tor.buffer to more than it "
-        'can fill, such as "1 GB".'
+        "switch needs more because of its cells and thresholds: for its levels, set its model "
+        "(network.switch.tor.model in a rack), and its buffer to more than it can fill, such as "
+        '"1 GB".'
     ),
 }
-"""Explanation of the buffer to which each metric's levels refer."""
-_BUFFERS = {NEEDED: "of the switch", PEAK: "ideal"}
-"""Buffer of each metric, for a table that contains both metrics."""
+"""Explanation of the buffer to which levels refer: by `is_needed` of their metric."""
+_BUFFERS = {True: "of the switch", False: "ideal"}
+"""The buffer, for a table that contains both."""
 
 
 def _meanings(found: Levels) -> Iterator[str]:
-    for metric in found.metrics:
-        marked = f'Levels marked "{_BUFFERS[metric]}" in the table are of'
-        yield _MEANINGS[metric].format(these=marked if len(found.metrics) > 1 else "This is")
+    for kind in sorted({is_needed(metric) for metric in found.metrics}, reverse=True):
+        marked = f'Levels marked "{_BUFFERS[kind]}" in the table are of'
+        yield _MEANINGS[kind].format(these=marked if found.has_both else "This is")
 
 
 def _table_quantity(dataset: Dataset, found: Levels) -> view.Quantity:
     """Return the quantity of the table; without points, that of the peak occupancy."""
     first, *others = found.metrics or (PEAK,)
     quantity = view.variable_quantity(dataset, first)
-    return replace(quantity, name="peak of the top-of-rack switch") if others else quantity
+    return replace(quantity, name="peak of the switch") if others else quantity
 
 
 def table(dataset: Dataset, levels: Levels) -> tuple[list[str], list[list[str]]]:
@@ -222,7 +229,7 @@ def table(dataset: Dataset, levels: Levels) -> tuple[list[str], list[list[str]]]
     reason in place of levels."""
     quantity, axes = _table_quantity(dataset, levels), axes_of(dataset)
     every: list[PointLevels | LeftOut] = [*levels.points, *levels.left_out]
-    has_methods, has_buffers = len({point.method for point in every}) > 1, len(levels.metrics) > 1
+    has_methods, has_buffers = len({point.method for point in every}) > 1, levels.has_both
     head = [
         *map(view.key_name, axes),
         *["method"] * has_methods,
@@ -239,7 +246,7 @@ def table(dataset: Dataset, levels: Levels) -> tuple[list[str], list[list[str]]]
         cells += [view.LOOKS[point.method].label] * has_methods
         if isinstance(point, PointLevels):
             cells += [
-                *[_BUFFERS[point.metric]] * has_buffers,
+                *[_BUFFERS[is_needed(point.metric)]] * has_buffers,
                 quantity.number(float(point.fit.maxima.max())),
                 style.round_seconds(point.observed_s),
                 *(_level(quantity, point, level) for level in point.levels),

@@ -136,7 +136,8 @@ class PacketBuffer(Part):
     cell_metadata: Annotated[Bytes, _guess("shared-memory")] = 0
     """Metadata in the first cell of each packet (B)."""
     ports: int = Field(default=0, ge=0, le=10_000)
-    """Number of ports that share the dedicated part; 0 = the ports that the scenario connects."""
+    """Number of ports that share the dedicated part, at least as many as are connected; 0 = those
+    that the scenario connects."""
     queue_packets: Annotated[int, _guess("drop-tail")] = Field(default=0, ge=0, le=1_000_000_000)
     """Limit on the packets in one drop-tail queue, or in one ring of a software switch; 0 = no
     limit (drop-tail only)."""

@@ -22,8 +22,7 @@ from daqloom.base.words import TIMES_S
 from daqloom.simulate.slices import SLICES
 from daqloom.study import StudyError
 from daqloom.study.file.points import (
-    NEEDED,
-    PEAK,
+    BUFFERS,
     axes_of,
     drifting,
     saturation_flags,
@@ -105,7 +104,7 @@ class PointLevels:
     method: str
     at: dict[str, Any]
     metric: str
-    """NEEDED (buffer needed) if the point's switch provides it, else PEAK of an ideal buffer."""
+    """Buffer needed if the point's switch provides it, else peak of an ideal buffer."""
     fit: GevFit
     block_s: float
     observed_s: float
@@ -124,6 +123,11 @@ class PointLevels:
         """Warnings of the fit and of all levels, each once."""
         of_levels = itertools.chain.from_iterable(level.warnings for level in self.levels)
         return tuple(dict.fromkeys((*self.fit.warnings, *of_levels)))
+
+
+def is_needed(metric: str) -> bool:
+    """Return whether a metric is the buffer that a switch needs, not the peak of an ideal one."""
+    return any(metric == needed for needed, _ in BUFFERS)
 
 
 def _limit(fit: GevFit) -> float | None:
@@ -151,9 +155,16 @@ class Levels:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics that the points use: NEEDED first, then PEAK."""
+        """Metrics that the points use: buffers needed first, then peaks."""
         found = {one.metric for one in self.points}
-        return tuple(metric for metric in (NEEDED, PEAK) if metric in found)
+        return tuple(
+            metric for both in zip(*BUFFERS, strict=True) for metric in both if metric in found
+        )
+
+    @property
+    def has_both(self) -> bool:
+        """Whether some points have the buffer needed, and others the peak of an ideal one."""
+        return len({is_needed(metric) for metric in self.metrics}) > 1
 
 
 def levels(
@@ -164,8 +175,9 @@ def levels(
     replicas: int = 0,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Levels:
-    """Return for every point the level that the peak of the top-of-rack switch exceeds once in each
-    period. The peak is the buffer needed if the point's switch provides it, else the occupancy.
+    """Return for every point the level that the peak of the top-of-rack switch, or of the only
+    switch, exceeds once in each period. The peak is the buffer needed if the point's switch
+    provides it, else the occupancy.
 
     `dataset` comes from `open_study(..., course=True)`. `at` selects steps of axes, such as
     `{"event.rate": [12e3]}`, or is a list of such selections, whose points are united. A point is
@@ -181,8 +193,12 @@ def levels(
         places = [steps(dataset, axis, choice.get(axis)) for axis in axes]
         indices |= dict.fromkeys(itertools.product(*places))
     result = Levels(tuple(periods), [], [])
-    held = dataset[COURSE + PEAK]
-    methods = [str(m) for m in held["by"].values if held.sel({"by": m}).notnull().any()]
+    held = [dataset[each] for each in _peaks(dataset)]
+    methods = [
+        str(m)
+        for m in dataset["by"].values
+        if any(bool(each.sel({"by": m}).notnull().any()) for each in held)
+    ]
     chosen = [(method, index) for method in methods for index in sorted(indices)]
     for count, (method, index) in enumerate(chosen):
         place = dict(zip(axes, index, strict=True))
@@ -211,25 +227,33 @@ def _check_course(dataset: Dataset) -> None:
             "return levels require runs at fixed points, and this study searches "
             f"{dataset['boundary'].attrs.get('key', 'a key')}; give its axes one value each instead"
         )
-    if COURSE + PEAK not in dataset or not bool(dataset[COURSE + PEAK].notnull().any()):
+    if not any(bool(dataset[each].notnull().any()) for each in _peaks(dataset)):
         raise StudyError(
-            "return levels require the peak occupancy of a top-of-rack switch over time, which "
-            "only simulated racks record (network.shape rack), and there is none; give this "
-            "shape, or compute the study with `daqloom study run FILE` if that is not yet done (in "
-            "Python open it with course=True)"
+            "return levels require the peak occupancy of a switch over time, which only simulated "
+            "pull building over TCP records in a rack or on one switch (network.shape rack or "
+            "one-switch), and there is none; give such a shape, or compute the study with "
+            "`daqloom study run FILE` if that is not yet done (in Python open it with course=True)"
         )
 
 
 def _course(dataset: Dataset, method: str, place: Mapping[str, int]) -> tuple[str, Array]:
     """Return the metric of a point, and its peak in each slice, shape (seeds, slices)."""
-    held, needed = (
-        dataset[COURSE + metric].sel({"by": method}).isel(place).values
-        if COURSE + metric in dataset
-        else np.empty((0, 0))
-        for metric in (PEAK, NEEDED)
-    )
+    for names in BUFFERS:
+        needed, held = (
+            dataset[COURSE + name].sel({"by": method}).isel(place).values
+            if COURSE + name in dataset
+            else np.empty((0, 0))
+            for name in names
+        )
+        if np.isfinite(held).any():
+            break
     has_needed = needed.size and not (np.isfinite(held) & ~np.isfinite(needed)).any()
-    return (NEEDED, needed) if has_needed else (PEAK, held)
+    return (names[0], needed) if has_needed else (names[1], held)
+
+
+def _peaks(dataset: Dataset) -> list[str]:
+    """Return the names of the peaks over time that a study has."""
+    return [COURSE + peak for _, peak in BUFFERS if COURSE + peak in dataset]
 
 
 def _level_defect(dataset: Dataset, method: str, place: Mapping[str, int]) -> str:
@@ -241,8 +265,9 @@ def _level_defect(dataset: Dataset, method: str, place: Mapping[str, int]) -> st
     dropped = dataset.get("packets_dropped")
     if dropped is not None and bool((dropped.sel({"by": method}).isel(place) > 0).any()):
         return "dropped packets"
-    held = dataset[COURSE + PEAK].sel({"by": method}).isel(place)
-    return "" if bool(held.notnull().all("slice").any()) else "not computed"
+    held = (dataset[each].sel({"by": method}).isel(place) for each in _peaks(dataset))
+    is_known = any(bool(each.notnull().all("slice").any()) for each in held)
+    return "" if is_known else "not computed"
 
 
 def fit_blocks(series: Array, run_s: Array, replicas: int = 0) -> tuple[GevFit, float]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PEAK, BOUND = "buffer_peak_bytes.tor", "event_rate_bound_hz"
 NEEDED = "buffer_needed_bytes.tor"
+BUFFERS = ((NEEDED, PEAK), ("buffer_needed_bytes.leaf", "buffer_peak_bytes.leaf"))
+"""Buffer needed and peak of an ideal one, of the top-of-rack switch and of a single switch."""
 RATE, SIZE = "event.rate", "event.size"
 EVENT_KEYS = (RATE, SIZE)
 USUAL = ("boundary", PEAK, "event_rate_hz")
