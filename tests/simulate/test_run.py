@@ -79,10 +79,20 @@ def test_a_random_system_keeps_its_mean_rate_and_few_events_have_a_warning() -> 
     assert longer.metric("events_built") == 100
 
 
+OF_A_RACK = {name for name in SLICE_METRICS if not name.endswith(".leaf")}
+
+
+def test_a_single_switch_has_a_course_of_its_buffer() -> None:
+    result = methods.simulate(override(load("small-rack"), SHORT | {"network.shape": "one-switch"}))
+    peak = "buffer_peak_bytes.leaf"
+    assert max(result.series["course"][peak]) == pytest.approx(result.metric(peak), rel=1 / 256)
+    assert not {name for name in result.series["course"] if name.endswith(".tor")}
+
+
 def test_the_course_of_a_metric_adds_up_to_the_metric() -> None:
     result = methods.simulate(small_rack(**{"event.rate": "10 kHz", "event.size": "100 kB"}))
     course = result.series["course"]
-    assert set(course) == {"time_s", *SLICE_METRICS} - {NEEDED}
+    assert set(course) == {"time_s", *OF_A_RACK} - {NEEDED}
     assert {len(column) for column in course.values()} == {SLICES}
     run = result.engine["virtual_s"] - course["time_s"][0]
     assert course["time_s"][1] - course["time_s"][0] == pytest.approx(run / SLICES)
@@ -98,7 +108,7 @@ def test_courses_and_needed_buffers_leave_out_absent_metrics() -> None:
     result = methods.simulate(small_rack())
     assert 0 in result.series["course"]["event_rate_hz"]
     absent = {NEEDED, "collection_latency_s.mean"}
-    assert set(result.series["course"]) == {"time_s", *SLICE_METRICS} - absent
+    assert set(result.series["course"]) == {"time_s", *OF_A_RACK} - absent
     assert "buffer_needed_bytes" not in methods.simulate(small_rack()).metrics
     most, peak = max(result.series["tor_occupancy"]["max_bytes"]), "buffer_peak_bytes.tor"
     assert most == pytest.approx(result.metric(peak), rel=1 / 256)

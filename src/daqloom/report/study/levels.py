@@ -144,6 +144,12 @@ def _answer(quantity: view.Quantity, where: str, shown: PointLevels, found: Leve
             f"{at}peaks saturate near {quantity.text(shown.limit)}: a limit of the system, not "
             "chance, seems to determine them. With this limit, a longer run gives no higher peak."
         )
+    if shown.fit.has_no_peak:
+        return (
+            f"{at}the peak was at most {quantity.text(float(shown.fit.maxima.max()))} in the "
+            f"{style.round_seconds(shown.observed_s)} simulated, and levels are not known: "
+            f"{shown.fit.warnings[0]}."
+        )
     buffer = "A buffer" if is_needed(shown.metric) else "An ideal buffer"
     text = " ".join(
         describe(level, each.often, buffer)
@@ -188,10 +194,9 @@ def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
 
 
 def _along_text(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
-    """Return a level as in the table, but no number whose error is unknown."""
-    if one.limit is None and math.isnan(level.high):
-        return f"not known (at most {quantity.number(float(one.fit.maxima.max()))} seen)"
-    return _level(quantity, one, level)
+    """Return a level as in the table, with what was seen if it is not known."""
+    seen = f" (at most {quantity.number(float(one.fit.maxima.max()))} seen)"
+    return _level(quantity, one, level) + seen * (one.limit is None and math.isnan(level.high))
 
 
 _MEANINGS = {
@@ -263,7 +268,7 @@ def _level(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
         return f"{quantity.number(one.limit)} (limit)"
     value, low = quantity.number(level.value), quantity.number(level.low)
     if math.isnan(level.high):
-        return f"{value} (error unknown)"
+        return "not known"
     if level.high == math.inf:
         return f"{value} (at least {low})"
     return f"{value} ({low} to {quantity.number(level.high)})"

@@ -297,8 +297,6 @@ def describe(level: Level, often: str, buffer: str = "A buffer") -> str:
     spread = f"{low} to {high} {prefix}B, 95 %"
     if level.high == math.inf:
         spread = f"at least {low} {prefix}B, 95 %"
-    elif math.isnan(level.high):
-        spread = "error unknown"
     return f"{buffer} of {value} {prefix}B ({spread}) overflows less than {often}."
 
 
