@@ -23,6 +23,9 @@
 
 namespace daqloom::live {
 
+/// C++ allocations of this thread so far; 0 if a sanitizer hides them.
+std::uint64_t allocations_here();
+
 struct TransportUnderTest {
     std::string name;
     std::function<base::expected<std::unique_ptr<Transport>>(const TransportConfig&)> make;
@@ -33,10 +36,14 @@ struct TransportUnderTest {
     bool tells_of_death = true;
     /// Why the library crashes when a unit ends during a write; empty: it does not.
     std::string crash_in_write = {};
+    /// Why the loss of a unit ends all others; empty: it does not.
+    std::string ends_together = {};
     /// Limit on the number of waits of an idle unit within a tenth of a second.
     int most_waits = 50;
     /// Rounds in which each unit sends to all units, as fast as possible.
     std::uint32_t rounds = 200;
+    /// C++ allocations so far, with those of the units' processes.
+    std::function<std::uint64_t()> allocations = allocations_here;
 };
 inline std::ostream& operator<<(std::ostream& out, const TransportUnderTest& transport) {
     return out << transport.name;

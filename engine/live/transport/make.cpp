@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "live/transport/checksums.hpp"
+#include "live/transport/mixed/mixed.hpp"
+#include "live/transport/mpi/library.hpp"
+#include "live/transport/mpi/mpi.hpp"
 #include "live/transport/shm/shm.hpp"
 #include "live/transport/tcp/tcp.hpp"
 
@@ -15,6 +18,7 @@ namespace daqloom::live {
 namespace {
 
 constexpr std::string_view kLibfabric = "libfabric:";
+constexpr std::string_view kMixed = "shm+";
 
 }  // namespace
 
@@ -33,6 +37,9 @@ base::expected<std::unique_ptr<Transport>> make_libfabric(const TransportConfig&
 
 std::vector<std::string> transport_names() {
     std::vector<std::string> names{"shm", "tcp"};
+    if (mpi::has_shim()) {
+        names.emplace_back("mpi");
+    }
     for (const auto& provider : libfabric_providers()) {
         names.push_back(fmt::format("{}{}", kLibfabric, provider.name));
     }
@@ -63,6 +70,10 @@ base::expected<std::unique_ptr<Transport>> make_plain(const std::string& name,
         DAQLOOM_TRY(made, ShmTransport::create(config));
         return std::move(made);
     }
+    if (name == "mpi") {
+        DAQLOOM_TRY(made, MpiTransport::create(config));
+        return std::move(made);
+    }
     return base::failure(fmt::format("there is no transport '{}'; this machine has: {}", name,
                                      fmt::join(transport_names(), ", ")));
 }
@@ -72,6 +83,12 @@ base::expected<std::unique_ptr<Transport>> make_plain(const std::string& name,
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
                                                           const TcpConfig& tcp) {
+    if (name.starts_with(kMixed)) {
+        DAQLOOM_TRY(host, host_id());
+        DAQLOOM_TRY(between, make_transport(name.substr(kMixed.size()), config, tcp));
+        DAQLOOM_TRY(mixed, MixedTransport::create(config, std::move(between), host));
+        return std::move(mixed);
+    }
     DAQLOOM_TRY(made, make_plain(name, config, tcp));
     if (tcp.checksums && name != "tcp") {  // records of `tcp` have checksums of their own
         return std::make_unique<CheckedTransport>(config, std::move(made));

@@ -13,9 +13,10 @@
 namespace daqloom::live {
 
 /// "shm": units of one machine. "tcp": TCP sockets, configured by `tcp`. "libfabric:PROVIDER", such
-/// as "libfabric:tcp;ofi_rxm": a network; `tcp` gives node and congestion control. With
-/// `tcp.checksums` all data are checked from unit to unit. Fails with one sentence: unknown name,
-/// not available on this machine, or refused.
+/// as "libfabric:tcp;ofi_rxm": a network; `tcp` gives node and congestion control. "mpi": the ranks
+/// of an mpirun. "shm+NAME": shared memory between units of a host, NAME between hosts. With
+/// `tcp.checksums` all data are checked from unit to unit, with "shm+NAME" those between hosts.
+/// Fails with one sentence: unknown name, not available on this machine, or refused.
 base::expected<std::unique_ptr<Transport>> make_transport(const std::string& name,
                                                           const TransportConfig& config,
                                                           const TcpConfig& tcp = {});

@@ -16,7 +16,7 @@ def run_plan(scenario: Scenario, **more: Any) -> _engine.RunPlan:
         heartbeat_s=measure.heartbeat,
         fault_timeout_s=measure.fault_timeout,
         order_timeout_s=max(10.0, 3 * measure.fault_timeout),
-        restart=measure.restart,
+        restart=measure.restarts,
         moves_apart=scenario.hosts.spare_takes == "one",
         fewest_members=measure.minimum,
         **more,

@@ -8,15 +8,15 @@ from daqloom.base.words import reason_of
 from daqloom.control.calls.connection import read_certificates
 from daqloom.control.protocol.messages import MOST_UNITS
 from daqloom.control.unit import MakeNode, serve
+from daqloom.machine.launch import TOKEN
 from daqloom.machine.lifeline import end_with_input, end_with_parent
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_text
 
-TOKEN = "DAQLOOM_TOKEN"
-"""Environment variable with the run's token, in hexadecimal digits."""
 TOKEN_BYTES = 16
-RANK = "SLURM_PROCID"
-"""Environment variable with the number of a task of srun."""
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+"""Environment variables with the number of a process: of Open MPI, of MPICH, and of srun, which
+also sets its own for a script that runs mpirun."""
 
 
 def run_unit(
@@ -53,12 +53,13 @@ def run_unit(
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
-    """Return the unit's number, if srun has given it one. Raises MeasureError."""
-    text = environment.get(RANK)
-    if text is None:
+    """Return the unit's number, if mpirun or srun has given it one. Raises MeasureError."""
+    name = next((name for name in RANKS if name in environment), None)
+    if name is None:
         return None
+    text = environment[name]
     if not text.isascii() or not text.isdigit() or int(text) >= MOST_UNITS:
-        raise MeasureError(f"{RANK} = {text[:20]} is not the number of a unit; give it with --unit")
+        raise MeasureError(f"{name} = {text[:20]} is not the number of a unit; give it with --unit")
     return int(text)
 
 

@@ -1,18 +1,25 @@
-"""Launchers of units: as local child processes, by ssh, under Slurm, or by hand.
+"""Launchers of units: as local child processes, by ssh, under Slurm, by mpirun, or by hand.
 
-Units read the run's token from standard input, so that no list of processes shows it."""
+Units read the run's token from standard input or from their environment, so that no list of
+processes shows it."""
 
 import os
 import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import groupby
+from typing import Literal, Protocol
 
+from daqloom.base.words import reason_of
+from daqloom.machine.programs import TooLongError, run_program
 from daqloom.results.errors import MeasureError
 
 COMMAND = (sys.executable, "-m", "daqloom", "unit")
 """Command that starts a unit, used on all hosts."""
+TOKEN = "DAQLOOM_TOKEN"
+"""Environment variable with the run's token, in hexadecimal digits."""
+Mpi = Literal["Open MPI", "MPICH"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,10 @@ class Task:
     command: tuple[str, ...]
     input_stays_open: bool = False
     """Whether the units end when their standard input ends."""
+    token_in_environment: bool = False
+    """Whether the units find the run's token in `TOKEN`, not in standard input."""
+    note: str = ""
+    """Addition to the report of the end of the process."""
 
 
 class Launcher(Protocol):
@@ -121,6 +132,62 @@ class Slurm:
 
 
 @dataclass(frozen=True)
+class Mpirun:
+    """Launcher by one mpirun, for all units of a run: ranks are their numbers. It starts no unit
+    again, because it ends all units when it loses one."""
+
+    hosts: Sequence[str]
+    """Host of each unit; empty: this machine."""
+    mpi: Mpi
+    command: Sequence[str] = COMMAND
+    options: Sequence[str] = ()
+    program: str = "mpirun"
+
+    def tasks(self, units: Sequence[int], control: str) -> list[Task]:
+        """Return the task that starts all units; no task for some of them."""
+        if list(units) != list(range(len(self.hosts))):
+            return []
+        parts: list[str] = []
+        for host, group in groupby(self.hosts):  # ranks follow the order of the parts
+            where = ("-host", host) if host else ()
+            parts += (":",) if parts else ()
+            parts += ("-n", str(len(list(group))), *where, *_unit(self, control, None))
+        command = (self.program, *self._options(), *parts)
+        note = "mpirun ends all units when it loses one"
+        return [Task(tuple(units), command, token_in_environment=True, note=note)]
+
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the mpirun command that runs `command` on the unit's host."""
+        where = ("-host", self.hosts[unit]) if self.hosts[unit] else ()
+        return (self.program, *self._options(), "-n", "1", *where, *command)
+
+    def _options(self) -> tuple[str, ...]:
+        if self.mpi == "MPICH":
+            return ()  # it passes the environment on, and binds to no cores
+        root = ("--allow-run-as-root",) if os.geteuid() == 0 else ()
+        return ("--oversubscribe", "--bind-to", "none", "-x", TOKEN, *root)
+
+
+def mpi_of(program: str) -> Mpi:
+    """Return the MPI of an mpirun. Raises MeasureError if it cannot run, or is of another MPI."""
+    try:
+        done = run_program((program, "--version"), b"", 60.0, 1 << 16)
+        output = (done.stdout + done.stderr).decode(errors="replace")
+    except (TimeoutError, TooLongError):
+        output = ""
+    except OSError as error:
+        raise MeasureError(
+            f"measure.mpirun = {program} cannot run: {reason_of(error)}; install an MPI (on Debian "
+            "and Ubuntu: apt-get install openmpi-bin, or mpich)"
+        ) from None
+    if "Open MPI" in output or "OpenRTE" in output:
+        return "Open MPI"
+    if "HYDRA" in output:
+        return "MPICH"
+    raise MeasureError(f"measure.mpirun = {program} is neither of Open MPI nor of MPICH; use one")
+
+
+@dataclass(frozen=True)
 class ByHand:
     """Launcher that starts nothing, because the user starts the units."""
 
@@ -139,6 +206,6 @@ def _unknown(launch: str) -> MeasureError:
     )
 
 
-def _unit(launcher: Local | Ssh | Slurm, control: str, number: int | None) -> tuple[str, ...]:
+def _unit(launcher: Local | Ssh | Slurm | Mpirun, control: str, number: int | None) -> tuple[str, ...]:
     which = () if number is None else ("--unit", str(number))
     return (*launcher.command, "--control", control, *which, *launcher.options)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daqloom.machine.foreign import Foreign, began_of
-from daqloom.machine.launch import Task
+from daqloom.machine.launch import TOKEN, Task
 
 MOST_SHOWN_BYTES = 4096
 _CPUCLOCK_SCHED = 2
@@ -115,6 +115,7 @@ class Processes:
         there, here = os.pipe2(os.O_CLOEXEC)
         # The process holds both ends of its input, if that has to outlast this process.
         kept = (here,) if self._outlive and task.input_stays_open else ()
+        secret = {TOKEN: self._token.hex()} if task.token_in_environment else {}
         try:
             with self.log(first).open("ab") as output:
                 process = await asyncio.create_subprocess_exec(
@@ -123,6 +124,7 @@ class Processes:
                     stdout=output,
                     stderr=output,
                     pass_fds=kept,
+                    env={**os.environ, **secret},
                     start_new_session=True,  # Ctrl-C is for the run control, which ends units
                 )
         except OSError as error:
@@ -142,17 +144,20 @@ class Processes:
             if kept or not task.input_stays_open:
                 os.close(here)
                 here = -1
-            await self._watch(process)
+            await self._watch(process, task.note)
         finally:
             if here >= 0:
                 os.close(here)
 
-    async def _watch(self, process: asyncio.subprocess.Process | Foreign) -> None:
+    async def _watch(
+        self, process: asyncio.subprocess.Process | Foreign, note: str = ""
+    ) -> None:
         code = await process.wait()
         units = self._running.pop(process)
         del self._records[process]
         how = "it was started by an earlier run control" if isinstance(process, Foreign) else ""
-        self._on_exit(units, how or _how(code))
+        how = how or _how(code)
+        self._on_exit(units, f"{how}; {note}" if note else how)
 
 
 def log_file(folder: Path, unit: int) -> Path:

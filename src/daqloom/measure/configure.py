@@ -116,7 +116,10 @@ def files_of_a_unit(scenario: Scenario) -> int:
     """Return the number of files that a unit opens, from the counts in `open_files`. Raises
     ScenarioError for a scenario that cannot be measured."""
     where = places(scenario)
-    own, each_unit = {"shm": (24, 8), "tcp": (28, 2)}.get(scenario.measure.transport, (48, 2))
+    within, _, between = scenario.measure.transport.rpartition("+")
+    own, each_unit = {"shm": (24, 8), "tcp": (28, 2)}.get(between, (48, 2))
+    if within:  # a unit is reached by one of both
+        own, each_unit = own + 24, max(each_unit, 8)
     return own + each_unit * where.units + 6 * where.streams
 
 
@@ -145,7 +148,7 @@ control, the receiver limits the window, to a value that any control without los
 def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
     """Return the socket settings of `[measure]` and, over TCP, of `[transport]`."""
     measure, transport = scenario.measure, scenario.transport
-    follows = measure.transport == "tcp" and transport.kind == "tcp"
+    follows = measure.has_sockets and transport.kind == "tcp"
     simulated = KERNEL_CONGESTION.get(transport.congestion, transport.congestion)
     return settings(
         _engine.LiveTcpConfig,
@@ -235,9 +238,10 @@ def live_node(order: Configure, token: bytes, control: str) -> PlacedNode:
 
 def machines(scenario: Scenario, units: int) -> list[str]:
     """Return the name of each unit's machine, as in `hosts.units` or `measure.hosts`; empty for
-    units of this machine, or on hosts that Slurm or the user chooses."""
+    units of this machine, or on hosts that Slurm, mpirun or the user chooses."""
     measure, table = scenario.measure, scenario.hosts.placement == "table"
-    if measure.launch == "local" or not (table or measure.launch == "ssh"):
+    in_turn = measure.launch == "ssh" or (measure.launch == "mpirun" and measure.hosts)
+    if measure.launch == "local" or not (table or in_turn):
         return [""] * units
     if not table:
         return [measure.hosts[unit % len(measure.hosts)] for unit in range(units)]

@@ -19,7 +19,7 @@ from daqloom.control.run_log import RunEvent
 from daqloom.control.steering import SteeringOptions
 from daqloom.deployment.scenarios import override
 from daqloom.machine.doctor import Needs
-from daqloom.machine.launch import ByHand, Launcher, Local, Slurm, Ssh
+from daqloom.machine.launch import ByHand, Launcher, Local, Mpirun, Slurm, Ssh, mpi_of
 from daqloom.machine.open_files import check_open_files, files_of_a_control
 from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import check_live, files_of_a_unit, machines, places, slots_of_run
@@ -72,6 +72,12 @@ def measurement_plan(
             'use "pull", or measure without arrivals'
         )
     outages = unit_outages(scenario)
+    if outages and launch == "mpirun" and launcher is None:
+        raise ScenarioError(
+            f"faults.injected.{outages[0].name}: mpirun ends all units when it loses one, as MPI "
+            'cannot lose a rank; use measure.launch = "local" and another transport than "mpi", or '
+            "simulate the system"
+        )
     if outages and launch != "local" and launcher is None:
         raise ScenarioError(
             f"faults.injected.{outages[0].name}: a measurement breaks only processes that it has "
@@ -131,22 +137,27 @@ def new_run_name() -> str:
 
 def launcher_of(scenario: Scenario, address_file: str = "") -> Launcher:
     """Return the launcher that `measure.launch` selects; `address_file`: see `Local`. Raises
-    ScenarioError for a host in `hosts.units` that is not among `measure.hosts`."""
+    ScenarioError for a host in `hosts.units` that is not among `measure.hosts`, and MeasureError
+    if `measure.mpirun` is not a known mpirun."""
     measure = scenario.measure
     options = ("--certificates", measure.certificates) if measure.certificates else ()
     match measure.launch:
         case "local":
             return Local(options=options, address_file=address_file)
         case "ssh":
-            return Ssh(_ssh_hosts(scenario), options=options)
+            return Ssh(_listed_hosts(scenario), options=options)
         case "slurm":
             table = scenario.hosts.units
             is_bound = any(unit.is_pinned for unit in table)
             return Slurm(options=options, hosts=machines(scenario, len(table)), is_bound=is_bound)
+        case "mpirun":
+            units = places(scenario).units
+            hosts = _listed_hosts(scenario) if measure.hosts else [""] * units
+            return Mpirun(hosts, mpi_of(measure.mpirun), options=options, program=measure.mpirun)
     return ByHand()
 
 
-def _ssh_hosts(scenario: Scenario) -> list[str]:
+def _listed_hosts(scenario: Scenario) -> list[str]:
     """Return the machine of each unit: that of a placement table, else the hosts in turn."""
     hosts = scenario.measure.hosts
     by_name = {host.rpartition("@")[2]: host for host in hosts} | dict(

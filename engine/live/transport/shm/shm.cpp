@@ -362,17 +362,23 @@ bool ShmTransport::is_quiet() const {
     return true;
 }
 
-void ShmTransport::wait(base::Time until) {
+base::Time ShmTransport::prepare_wait() {
     ring_due();
-    if (config_.waiting == Waiting::spinning) {
-        return;
-    }
-    base::Time time = now();
-    if (time >= next_look_) {
+    if (const base::Time time = now(); time >= next_look_) {
         poll_sockets();
         next_look_ = time + kTimePerLook;
     }
+    return next_look_;
+}
+
+void ShmTransport::wait(base::Time until) {
+    if (config_.waiting == Waiting::spinning) {
+        ring_due();
+        return;
+    }
+    prepare_wait();
     if (config_.waiting == Waiting::adaptive && polling_.length() > base::Time::zero()) {
+        base::Time time = now();
         const base::Time end = std::min(until, time + polling_.length());
         bool is_there = false;
         while (time < end && !is_there) {

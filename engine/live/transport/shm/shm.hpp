@@ -41,6 +41,12 @@ class ShmTransport final : public Transport {
     void wait(base::Time until) override;
     [[nodiscard]] const TransportCounters& counters() const override { return counters_; }
 
+    /// For a caller that sleeps in another way: rings due doorbells, and returns the time of the
+    /// next call, after which a dead unit is detected.
+    base::Time prepare_wait();
+    /// Whether a poll has nothing to do. What changes that rings the doorbell.
+    [[nodiscard]] bool is_quiet() const;
+
   private:
     struct Unit;
 
@@ -59,7 +65,6 @@ class ShmTransport final : public Transport {
     bool copy_some(TransportEvents& events);
     bool copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events);
     void poll_sockets();
-    [[nodiscard]] bool is_quiet() const;
 
     TransportConfig config_;
     ShmConfig shm_;

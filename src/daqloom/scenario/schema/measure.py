@@ -29,9 +29,9 @@ WHEREABOUTS |= {"sink_files", "prometheus_port", "prometheus_run_port", "influxd
 TransportName = Annotated[
     str,
     pattern(
-        r"shm|tcp|libfabric:[A-Za-z0-9_;-]{1,40}",
-        'is not a transport; expected "shm", "tcp", or "libfabric:" and a provider that `fi_info` '
-        'lists, such as "libfabric:tcp"',
+        r"shm|(shm\+)?(tcp|mpi|libfabric:[A-Za-z0-9_;-]{1,40})",
+        'is not a transport; expected "shm", "tcp", "mpi", "libfabric:" and a provider that '
+        '`fi_info` lists, such as "libfabric:tcp", or "shm+" and one of the others',
     ),
 ]
 Congestion = Annotated[
@@ -40,6 +40,13 @@ Congestion = Annotated[
         r"[a-z0-9_-]{0,15}",
         "is not a congestion control of TCP; expected a name that "
         '`sysctl net.ipv4.tcp_allowed_congestion_control` lists, such as "cubic"',
+    ),
+]
+Program = Annotated[
+    str,
+    pattern(
+        r"[A-Za-z0-9_/][A-Za-z0-9_./+-]{0,199}",
+        'is not a program; expected a name or path such as "mpirun.mpich"',
     ),
 ]
 Network = Annotated[
@@ -99,7 +106,8 @@ class Measure(Part):
     """"shm": units of one machine write into each other's memory; "tcp": kernel sockets, one
     connection for each pair of units, with the congestion control of `[transport]` and its static
     window, if any; "libfabric:PROVIDER", such as "libfabric:tcp" or "libfabric:verbs;ofi_rxm": a
-    network through libfabric."""
+    network through libfabric; "mpi": the ranks of an mpirun (launch mpirun); "shm+NAME", such as
+    "shm+tcp": shared memory between units of one machine, NAME between machines."""
     network: Network = ""
     """Network that contains the addresses of units for their data, such as "10.1.0.0/16"; default:
     each unit uses the address with which it reaches the run control. Not with "shm"."""
@@ -145,11 +153,14 @@ class Measure(Part):
     waiting: Literal["adaptive", "blocking", "spinning"] = "adaptive"
     """Waiting of a data thread: it polls briefly and then sleeps (adaptive), sleeps at once
     (blocking), or polls without end, which needs a core for each thread (spinning)."""
-    launch: Literal["local", "ssh", "slurm", "by-hand"] = "local"
+    launch: Literal["local", "ssh", "slurm", "mpirun", "by-hand"] = "local"
     """Start of units: as child processes, with ssh on `hosts`, with srun in the current Slurm
-    allocation, or by hand with the `daqloom unit` command that `daqloom control` prints."""
+    allocation, with one mpirun on `hosts` or this machine, or by hand with the `daqloom unit`
+    command that `daqloom control` prints. An mpirun ends all units when it loses one."""
+    mpirun: Annotated[Program, When(".launch", ("mpirun",))] = "mpirun"
+    """With launch mpirun: the program, of Open MPI or MPICH, such as "mpirun.mpich"."""
     hosts: tuple[Host, ...] = items(MOST_HOSTS)
-    """With launch ssh: machines on which units are started in turn, or, with `hosts.placement` =
+    """With launch ssh or mpirun: machines on which units are started in turn, or, with `hosts.placement` =
     "table", as `hosts.units` assigns them. daqloom must have the same path on each machine."""
     bind: Address = "127.0.0.1"
     """Address of this machine at which the run control accepts units and operators ("0.0.0.0": all
@@ -179,7 +190,7 @@ class Measure(Part):
     fragments, or dropped; both are counted."""
     restart: bool = True
     """Whether lost units return automatically: ended processes are restarted, others are reset;
-    false: `daqloom control reset N` brings unit N back."""
+    false: `daqloom control reset N` brings unit N back. Units of an mpirun never return."""
     join_time: Annotated[Duration, Guess(when=(When("faults.injected"),))] = 1.0
     """In simulations: time from the start of a lost unit's process until the unit has joined the
     run (s)."""
@@ -241,7 +252,22 @@ class Measure(Part):
     @property
     def over_tcp(self) -> bool:
         """Whether data goes through the kernel's TCP."""
-        return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self.transport) is not None
+        return re.match(r"tcp$|libfabric:(tcp|sockets|net)", self._between) is not None
+
+    @property
+    def has_sockets(self) -> bool:
+        """Whether units have TCP sockets of their own, with the options of `[measure]`."""
+        return self._between == "tcp"
+
+    @property
+    def restarts(self) -> bool:
+        """Whether lost units return automatically."""
+        return self.restart and self.launch != "mpirun"
+
+    @property
+    def _between(self) -> str:
+        """Transport between machines."""
+        return self.transport.removeprefix("shm+")
 
     @property
     def has_lab(self) -> bool:
@@ -276,7 +302,7 @@ class Measure(Part):
     @property
     def has_checksums(self) -> bool:
         """Whether the bytes of writes have checksums."""
-        by_default = self.transport == "tcp" and self.spans_machines
+        by_default = self.has_sockets and self.spans_machines
         return self.checksums == "always" or (self.checksums == "auto" and by_default)
 
     def bearing(self) -> dict[str, Any]:
@@ -300,7 +326,7 @@ class Measure(Part):
                 f"{TIME.format(self.duration)}; shorten the one or lengthen the other"
             )
         options = ("pacing", "send_buffer", "receive_buffer", "dscp", "source_port")
-        if self.transport != "tcp" and (used := [key for key in options if getattr(self, key)]):
+        if not self.has_sockets and (used := [key for key in options if getattr(self, key)]):
             refusal = f'{used[0]} is an option of sockets of TCP and requires transport = "tcp"'
             raise ValueError(f'{refusal}; it is "{self.transport}"')
         apart = [key for key, is_set in self._apart.items() if is_set]
@@ -323,6 +349,16 @@ class Measure(Part):
                 "device is a switch between machines, and "
                 + (f"{apart[0]} makes a network on this one" if apart else "shm uses none")
                 + '; leave it out, or measure over a network, as with transport = "tcp"'
+            )
+        if self._between == "mpi" and self.launch != "mpirun":
+            raise ValueError(
+                f'transport = "{self.transport}" requires launch = "mpirun", because a unit is a '
+                f'rank of MPI; it is "{self.launch}"'
+            )
+        if self.launch == "mpirun" and self.restart and "restart" in self.model_fields_set:
+            raise ValueError(
+                'restart has no use with launch = "mpirun", which ends all units when it loses '
+                "one; leave it out, or use another launch"
             )
         if self.launch == "ssh" and not self.hosts:
             raise ValueError('launch = "ssh" requires hosts, such as hosts = ["node1", "node2"]')
