@@ -240,4 +240,4 @@ packages := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 	@touch $@
 
 clean:
-	rm -rf build .venv demo-output dist compile_commands.json src/daqloom/_engine.* src/daqloom/_switch.*
+	rm -rf build .venv demo-output dist compile_commands.json src/daqloom/_engine.* src/daqloom/_switch.* src/daqloom/*mpi_*

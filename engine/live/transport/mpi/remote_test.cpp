@@ -109,20 +109,7 @@ class Worker final : public TransportEvents {
     void serve(What last) {
         Incoming received;
         while (true) {
-            if (transport_ == nullptr && last == What::end) {
-                const Parcel parcel = base::value_of(suite_.receive(base::Time::never()));
-                std::memcpy(&received.packet, parcel.bytes.data(), sizeof(Packet));
-                std::copy(parcel.bytes.begin() + sizeof(Packet), parcel.bytes.end(),
-                          received.room.begin());
-                received.content =
-                    std::span(received.room).first(parcel.bytes.size() - sizeof(Packet));
-                if (received.packet.what == What::make) {
-                    make(received.content, parcel);
-                    continue;
-                }
-            } else {
-                receive_packet(suite_.fd(), received);
-            }
+            receive_packet(suite_.fd(), received);
             if (received.packet.what == last) {
                 return;
             }
@@ -160,9 +147,10 @@ class Worker final : public TransportEvents {
         send_packet(suite_.fd(), packet, content);
     }
 
-    void make(std::span<const std::byte> content, const Parcel& parcel) {
+    void make() {
+        const Parcel parcel = base::value_of(suite_.receive(base::Time::never()));
         Making making;
-        std::memcpy(&making, content.data(), sizeof making);
+        std::memcpy(&making, parcel.bytes.data(), sizeof making);
         const auto fd = [&](std::size_t i) { return OwnedFd(::dup(parcel.fds.at(i).get())); };
         const auto attach = [&](std::size_t i) {
             return base::value_of(
@@ -190,6 +178,8 @@ class Worker final : public TransportEvents {
 
     void carry_out(const Packet& call, std::span<const std::byte> content) {
         switch (call.what) {
+            case What::make:
+                return make();
             case What::address:
                 return reply(0, transport_->address());
             case What::connect:
@@ -307,17 +297,18 @@ struct Workers::Worker {
 class Workers::Remote final : public Transport {
   public:
     Remote(Worker& worker, SharedMemory mirror, std::span<const std::byte> source)
-        : worker_(worker), mirror_(std::move(mirror)), source_(source) {}
+        : worker_(worker), mirror_(std::move(mirror)), source_(source) {
+        Incoming received;
+        worker_.call({.what = What::address}, {}, received);
+        address_.assign(received.content.begin(), received.content.end());
+    }
     ~Remote() override {
         call({.what = What::close});
         worker_.is_free = true;
     }
 
-    [[nodiscard]] std::vector<std::byte> address() const override {
-        Incoming received;
-        worker_.call({.what = What::address}, {}, received);
-        return {received.content.begin(), received.content.end()};
-    }
+    /// Callable from any thread, as another unit's may connect at the same time.
+    [[nodiscard]] std::vector<std::byte> address() const override { return address_; }
     [[nodiscard]] base::expected<std::vector<UnitIndex>> connect(std::span<const Peer> peers,
                                                                  base::Time until) override {
         std::vector<std::byte> content;
@@ -373,6 +364,7 @@ class Workers::Remote final : public Transport {
     Worker& worker_;
     SharedMemory mirror_;  ///< of the source
     std::span<const std::byte> source_;
+    std::vector<std::byte> address_;
     TransportCounters counters_;
 };
 
@@ -448,16 +440,13 @@ base::expected<std::unique_ptr<Transport>> Workers::make(const std::string& name
                   .waiting = config.waiting,
                   .has_arena = config.arena != nullptr ? 1U : 0U};
     name.copy(making.name, sizeof making.name - 1);
-    std::vector<std::byte> parcel(sizeof(Packet) + sizeof making);
-    const Packet packet{.what = What::make};
-    std::memcpy(parcel.data(), &packet, sizeof packet);
-    std::memcpy(parcel.data() + sizeof packet, &making, sizeof making);
     std::vector<int> fds{config.doorbell->page_fd(), config.doorbell->event_fd(), mirror.fd()};
     if (config.arena != nullptr) {
         fds.push_back(config.arena->fd());
     }
     Worker& worker = take();
-    DAQLOOM_CHECK(worker.end.send(parcel, fds));
+    send_packet(worker.end.fd(), {.what = What::make});
+    DAQLOOM_CHECK(worker.end.send(std::as_bytes(std::span(&making, 1)), fds));
     Incoming received;
     worker.await(received, nullptr);
     if (received.packet.what == What::failure) {
