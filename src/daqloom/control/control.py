@@ -61,7 +61,7 @@ from daqloom.control.status import (
 )
 from daqloom.control.steering import Steering, SteeringOptions
 from daqloom.machine.addresses import join_address
-from daqloom.machine.launch import Launcher
+from daqloom.machine.launch import Launcher, Mpirun
 from daqloom.machine.machine import Machine
 from daqloom.machine.processes import Processes, ProcessRecord
 from daqloom.results.errors import MeasureError
@@ -129,6 +129,8 @@ class Control(Steering):
         self.run = RunControl(plan.rules)
         self.name = name
         self._launcher = launcher
+        together = isinstance(launcher, Mpirun)
+        self._loss = "; mpirun ends all units when it loses one" if together else ""
         self._bind, self._port = bind, port
         self._certificates = certificates
         self._on_event = on_event or (lambda event: None)
@@ -471,14 +473,15 @@ class Control(Steering):
             del self._peers[unit]
         self.run.left(self.now_s(), unit, session)
         if self.processes.stands_for_several(unit) and self.run.unit(unit).session == 0:
-            self.run.exited(self.now_s(), unit, "its task has ended")  # srun does not report it
+            # srun does not report it
+            self.run.exited(self.now_s(), unit, f"its task has ended{self._loss}")
         self._act()
 
     def _log_exit(self, units: tuple[int, ...], how: str) -> None:
         for unit in units:
             self.read_last(unit)
             if self.run.unit(unit).process:
-                self.run.exited(self.now_s(), unit, how)
+                self.run.exited(self.now_s(), unit, how + self._loss)
         self._act()
 
     async def _tick(self) -> None:

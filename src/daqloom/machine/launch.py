@@ -32,8 +32,6 @@ class Task:
     """Whether the units end when their standard input ends."""
     token_in_environment: bool = False
     """Whether the units find the run's token in `TOKEN`, not in standard input."""
-    note: str = ""
-    """Addition to the report of the end of the process."""
 
 
 class Launcher(Protocol):
@@ -153,8 +151,7 @@ class Mpirun:
             parts += (":",) if parts else ()
             parts += ("-n", str(len(list(group))), *where, *_unit(self, control, None))
         command = (self.program, *self._options(), *parts)
-        note = "mpirun ends all units when it loses one"
-        return [Task(tuple(units), command, token_in_environment=True, note=note)]
+        return [Task(tuple(units), command, token_in_environment=True)]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the mpirun command that runs `command` on the unit's host."""
@@ -206,6 +203,8 @@ def _unknown(launch: str) -> MeasureError:
     )
 
 
-def _unit(launcher: Local | Ssh | Slurm | Mpirun, control: str, number: int | None) -> tuple[str, ...]:
+def _unit(
+    launcher: Local | Ssh | Slurm | Mpirun, control: str, number: int | None
+) -> tuple[str, ...]:
     which = () if number is None else ("--unit", str(number))
     return (*launcher.command, "--control", control, *which, *launcher.options)

@@ -144,20 +144,17 @@ class Processes:
             if kept or not task.input_stays_open:
                 os.close(here)
                 here = -1
-            await self._watch(process, task.note)
+            await self._watch(process)
         finally:
             if here >= 0:
                 os.close(here)
 
-    async def _watch(
-        self, process: asyncio.subprocess.Process | Foreign, note: str = ""
-    ) -> None:
+    async def _watch(self, process: asyncio.subprocess.Process | Foreign) -> None:
         code = await process.wait()
         units = self._running.pop(process)
         del self._records[process]
         how = "it was started by an earlier run control" if isinstance(process, Foreign) else ""
-        how = how or _how(code)
-        self._on_exit(units, f"{how}; {note}" if note else how)
+        self._on_exit(units, how or _how(code))
 
 
 def log_file(folder: Path, unit: int) -> Path:
