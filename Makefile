@@ -201,9 +201,10 @@ packages_run := libexpected-dev libfabric-dev libfmt-dev $(foreach tool,g++ cmak
 packages_develop := $(packages_run) ccache clang-format-$(CLANG) libdpdk-dev libgtest-dev pkg-config \
 	tshark
 packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool ibsim-utils iproute2 \
-	iputils-ping libbenchmark-dev libclang-rt-$(CLANG)-dev libpangoft2-1.0-0 munge nftables \
-	openssh-client openssh-server opensm openvswitch-switch prometheus slurm-client slurmctld slurmd
-packages_bench := $(packages_test) libopenmpi-dev liburing-dev openmpi-bin
+	iputils-ping libbenchmark-dev libclang-rt-$(CLANG)-dev libmpich-dev libopenmpi-dev \
+	libpangoft2-1.0-0 mpich munge nftables openmpi-bin openssh-client openssh-server opensm \
+	openvswitch-switch prometheus slurm-client slurmctld slurmd
+packages_bench := $(packages_test) liburing-dev
 packages_deb := $(packages_run) cmake debhelper libdpdk-dev lintian ninja-build pkg-config python3-dev \
 	python3-venv
 

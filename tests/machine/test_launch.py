@@ -233,7 +233,13 @@ def test_units_of_slurm_that_are_not_all_get_their_numbers_from_us():
     assert [task.units for task in Local(("unit",)).tasks([3, 4], "h:1")] == [(3,), (4,)]
 
 
-@pytest.mark.parametrize(("given", "number"), [({}, None), ({"SLURM_PROCID": "7"}, 7)])
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [
+        *(({}, None), ({"SLURM_PROCID": "7"}, 7), ({"PMI_RANK": "6"}, 6)),
+        ({"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "5"}, 5),
+    ],
+)
 def test_a_rank_is_a_number(given, number):
     assert rank(given) == number
 

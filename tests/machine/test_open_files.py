@@ -49,7 +49,10 @@ def files_of_run(*overrides):
 
 @pytest.mark.parametrize(
     "overrides",
-    [(), ("readout.streams=4",), ("measure.transport=tcp",), ("measure.transport=libfabric:tcp",)],
+    [
+        *((), ("readout.streams=4",), ("measure.transport=tcp",)),
+        *(("measure.transport=libfabric:tcp",), ("measure.transport=shm+tcp",)),
+    ],
 )
 @pytest.mark.process
 def test_a_run_needs_no_more_open_files_than_computed(overrides):

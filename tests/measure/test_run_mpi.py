@@ -83,7 +83,7 @@ def test_what_mpi_cannot_do_is_refused_before_the_start(keys: list[str], reason:
 
 
 def test_the_loss_of_a_rank_is_not_injected() -> None:
-    fault = ("faults.injected.stop.unit=1", "faults.injected.stop.at=1 s")
+    fault = ("faults.injected.kill.what=unit", "faults.injected.kill.at=1 s")
     scenario = load("laptop", [*MPI, *fault])
     with pytest.raises(ScenarioError, match="MPI cannot lose a rank"):
         measurement_plan(scenario, seed=None, launcher=None, traced=False, arrivals=False)

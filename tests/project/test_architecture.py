@@ -55,10 +55,12 @@ SUBFOLDERS: dict[str, dict[str, set[str]]] = {
         "recording": {"requested"},
     },
     "live/transport": {
-        OWN_FILES: {"shm", "tcp", "libfabric"},
+        OWN_FILES: {"shm", "tcp", "libfabric", "mpi", "mixed"},
         "shm": set(),
         "tcp": set(),
         "libfabric": {"tcp"},
+        "mpi": set(),
+        "mixed": {"shm"},
     },
 }
 
@@ -67,6 +69,7 @@ RESERVED: list[tuple[str, tuple[str, ...]]] = [
     (r"(Python\.h|nanobind/.*|pybind11/.*)", ("bindings",)),
     (r"rte_.*", ("softswitch/io",)),
     (r"rdma/.*", ("live/transport/libfabric",)),
+    (r"mpi\.h", ("live/transport/mpi",)),
 ]
 
 # protocol/ is sans I/O: no socket, no thread, no clock of its own.

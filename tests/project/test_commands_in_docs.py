@@ -27,6 +27,7 @@ PAGES = (
     "how-to/your-own-source-and-sink.md",
     "how-to/run-under-slurm.md",
     "how-to/run-over-infiniband.md",
+    "how-to/run-over-mpi.md",
     "how-to/put-an-event-builder-on-ethernet.md",
     "how-to/give-messages-priority.md",
     "how-to/inject-faults.md",

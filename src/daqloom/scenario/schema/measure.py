@@ -160,8 +160,9 @@ class Measure(Part):
     mpirun: Annotated[Program, When(".launch", ("mpirun",))] = "mpirun"
     """With launch mpirun: the program, of Open MPI or MPICH, such as "mpirun.mpich"."""
     hosts: tuple[Host, ...] = items(MOST_HOSTS)
-    """With launch ssh or mpirun: machines on which units are started in turn, or, with `hosts.placement` =
-    "table", as `hosts.units` assigns them. daqloom must have the same path on each machine."""
+    """With launch ssh or mpirun: machines on which units are started in turn, or, with
+    `hosts.placement` = "table", as `hosts.units` assigns them. daqloom must have the same path on
+    each machine."""
     bind: Address = "127.0.0.1"
     """Address of this machine at which the run control accepts units and operators ("0.0.0.0": all
     addresses); an address other than loopback requires `certificates`."""
