@@ -77,7 +77,7 @@ def test_shared_memory_and_tcp_build_events_in_one_run() -> None:
         (["measure.transport=shm+shm"], "is not a transport"),
     ],
 )
-def test_what_mpi_cannot_do_is_refused_before_the_start(keys: list[str], reason: str) -> None:
+def test_limits_of_mpi_are_checked_before_the_start(keys: list[str], reason: str) -> None:
     with pytest.raises(ScenarioError, match=reason):
         load("laptop", keys)
 

@@ -55,12 +55,12 @@ SUBFOLDERS: dict[str, dict[str, set[str]]] = {
         "recording": {"requested"},
     },
     "live/transport": {
-        OWN_FILES: {"shm", "tcp", "libfabric", "mpi", "mixed"},
+        OWN_FILES: {"shm", "tcp", "libfabric", "mpi", "mixture"},
         "shm": set(),
         "tcp": set(),
         "libfabric": {"tcp"},
         "mpi": set(),
-        "mixed": {"shm"},
+        "mixture": {"shm"},
     },
 }
 

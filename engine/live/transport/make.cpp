@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "live/transport/checksums.hpp"
-#include "live/transport/mixed/mixed.hpp"
+#include "live/transport/mixture/mixture.hpp"
 #include "live/transport/mpi/library.hpp"
 #include "live/transport/mpi/mpi.hpp"
 #include "live/transport/shm/shm.hpp"

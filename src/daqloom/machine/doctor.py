@@ -337,8 +337,8 @@ def _transport(needs: Needs | None, transports: Sequence[str]) -> Verdict:
 
 def _is_there(transport: str, transports: Sequence[str]) -> bool:
     """Return whether a transport is available. A name includes its layers, as in libfabric."""
-    wanted = transport.removeprefix("shm+")
-    return any(name == wanted or name.startswith(f"{wanted};") for name in transports)
+    other = transport.removeprefix("shm+")
+    return any(name == other or name.startswith(f"{other};") for name in transports)
 
 
 def _rdma(machine: Machine, needs: Needs | None) -> Verdict:

@@ -24,7 +24,7 @@ struct Mpi {
     }
 };
 
-constexpr std::size_t kWorkers = 5;  // up to four units, and a stranger
+constexpr std::size_t kWorkers = 5;  ///< up to four units, and a stranger
 
 std::vector<Mpi> all_mpis() {
     std::vector<std::string> open_mpi{"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"};

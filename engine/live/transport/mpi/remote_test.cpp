@@ -40,7 +40,7 @@ enum class What : std::uint32_t {
     message,
     written,
     done,
-    unreachable,  // events
+    unreachable,  ///< event
     resume,
     reply,
     failure,

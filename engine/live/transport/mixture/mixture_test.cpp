@@ -1,4 +1,4 @@
-#include "live/transport/mixed/mixed.hpp"
+#include "live/transport/mixture/mixture.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "live/transport/mixed/mixed.hpp"
+#include "live/transport/mixture/mixture.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
