@@ -41,7 +41,7 @@ KINDS = ("unit", "group", "control", "network", "disk", "consumer", "hook")
 
 
 class Faults:
-    """What can break, and how: `kinds[KIND][NAME]` breaks it, and returns what it has broken."""
+    """Faults by kind: `kinds[KIND][NAME]` breaks something, and returns what it has broken."""
 
     def __init__(self, system: System, consumers: Consumers, chance: random.Random) -> None:
         self._system, self._consumers, self._chance = system, consumers, chance
@@ -122,14 +122,14 @@ class Faults:
         units = self._some(share)
         self._system.kill(units)
         self.kills += len(units)
-        return f"{named(units)} killed"
+        return f"{unit_names(units)} killed"
 
     def _units_stopped(self, share: float = 0.0) -> str:
         units, known = self._some(share), self._system.processes()
-        with self._system.stopped(known[unit] for unit in units if unit in known):
+        with self._system.pause(known[unit] for unit in units if unit in known):
             pause_s = self._pause(FAULT_TIMEOUT_S if share == 0 else SHORTEST_S)
         self.kills += len(units)  # a unit that stands still for long may be killed
-        return f"{named(units)} stopped for {pause_s:.1f} s"
+        return f"{unit_names(units)} stopped for {pause_s:.1f} s"
 
     # ---- run control -------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Faults:
                 units = self._some(0.0)
                 system.kill(units)
                 self.kills += 1
-                what += f", {named(units)} in the gap"
+                what += f", {unit_names(units)} in the gap"
             what += f", continued after {self._pause():.1f} s"
             system.start_control()
         if phase == "ready":
@@ -181,7 +181,7 @@ class Faults:
                 network.link(f"u{unit}", "down")
                 stack.callback(network.link, f"u{unit}", "up")
             pause_s = self._pause()
-        return f"links of {named(units)} down for {pause_s:.1f} s"
+        return f"links of {unit_names(units)} down for {pause_s:.1f} s"
 
     def _pair_apart(self) -> str:
         one, other = self._chance.sample(range(self._system.units), 2)
@@ -192,7 +192,7 @@ class Faults:
 
     def _control_apart(self, *, everyone: bool) -> str:
         units = self._some(1.0 if everyone else 0.0)
-        return self._apart([(unit, None) for unit in units], f"run control and {named(units)}")
+        return self._apart([(unit, None) for unit in units], f"run control and {unit_names(units)}")
 
     def _apart(self, pairs: list[tuple[int, int | None]], what: str) -> str:
         """Let units not reach another one each, or the run control (None)."""
@@ -216,7 +216,7 @@ class Faults:
                 ports.append(line.split()[3].rpartition(":")[2])
         for port in ports:
             subprocess.run(["ss", "-K", "sport", "=", port], capture_output=True, check=True)
-        return f"{len(ports)} connections of {named(units)} reset"
+        return f"{len(ports)} connections of {unit_names(units)} reset"
 
     # ---- ends --------------------------------------------------------------------------------
 
@@ -235,13 +235,13 @@ class Faults:
         self.kills += 1
         time.sleep(pause_s)
         self._consumers.start(units[0])
-        return f"consumer of {named(units)} killed, another one after {pause_s:.1f} s"
+        return f"consumer of {unit_names(units)} killed, another one after {pause_s:.1f} s"
 
     def _consumer_stalled(self) -> str:
         units = self._some(0.0)
-        with self._system.stopped([self._consumers.pid(units[0])]):
+        with self._system.pause([self._consumers.pid(units[0])]):
             pause_s = self._pause(CONSUMER_TIMEOUT_S)
-        return f"consumer of {named(units)} stalled for {pause_s:.1f} s"
+        return f"consumer of {unit_names(units)} stalled for {pause_s:.1f} s"
 
     def _hook(self, when: str, transition: str, how: str) -> str:
         """Stop and start the run with a broken hook: only one before the start refuses it."""
@@ -261,5 +261,5 @@ class Faults:
         return f"hook {when} {transition} {how}: {refusal or 'the run goes on'}"
 
 
-def named(units: list[int] | range) -> str:
+def unit_names(units: list[int] | range) -> str:
     return f"unit{'s' if len(units) > 1 else ''} {', '.join(map(str, units))}"

@@ -30,7 +30,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from system import MARK, System, delivered, isolated
+from system import MARK, System, built_meps, enter_namespaces
 
 from daqloom.control.record.past import read_run
 from daqloom.control.record.series import RUN, read_series
@@ -76,10 +76,10 @@ def main() -> int:
     parser.add_argument("--comparisons", type=int, default=10)
     parser.add_argument("--set", action="append", default=[])
     given = parser.parse_args()
-    isolated()
+    enter_namespaces()
     if not given.faults:  # all is to be built, also while a sink is kept from its processor
         given.set.insert(0, "measure.when_full=wait")
-    report = compared(given) if given.compare_console else hour(given)
+    report = console_ratio(given) if given.compare_console else hour(given)
     if left := processes_with(f"{MARK}={os.environ[MARK]}"):
         report["problems"].append(f"processes {left} are left behind")
     print(json.dumps(report, indent=2))
@@ -109,7 +109,7 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
                 at_s = length_s * (number + chance.uniform(0.1, 0.9)) / len(course)
                 time.sleep(max(0.0, began_s + at_s - time.monotonic()))
                 system.lines.append(f"---- {kind} {name}")
-                done.append(broken(system, faults, kind, name, began_s))
+                done.append(fault_cost(system, faults, kind, name, began_s))
                 note(f"{number + 1} of {len(course)}, {sentence(done[-1])}")
             time.sleep(max(0.0, began_s + length_s - time.monotonic()))
             system.end()
@@ -146,7 +146,9 @@ def hour(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def broken(system: System, faults: Faults, kind: str, name: str, began_s: float) -> dict[str, Any]:
+def fault_cost(
+    system: System, faults: Faults, kind: str, name: str, began_s: float
+) -> dict[str, Any]:
     """Break one thing, wait until all units build again, and return what it has cost."""
     before, _ = system.until_whole()
     system.use_sink(faults.sinks.get(kind, system.sinks[-1]))
@@ -225,7 +227,7 @@ def draw(run: Path, done: list[dict[str, Any]], path: Path) -> None:
     matplotlib_renderer.save(replace(plain, panels=panels), path)
 
 
-def compared(given: argparse.Namespace) -> dict[str, Any]:
+def console_ratio(given: argparse.Namespace) -> dict[str, Any]:
     """Build at the machine's rate with and without a console and its viewer, in turn."""
     rates: dict[str, list[float]] = {"with": [], "without": []}
     with ExitStack() as stack:
@@ -255,9 +257,9 @@ def compared(given: argparse.Namespace) -> dict[str, Any]:
 
 def packets_hz(system: System, length_s: float) -> float:
     """Return the rate at which units build packets, by their own counters."""
-    begin_s, begin = time.monotonic(), delivered(system.until_answer())
+    begin_s, begin = time.monotonic(), built_meps(system.until_answer())
     time.sleep(length_s)
-    end = delivered(system.until_answer())
+    end = built_meps(system.until_answer())
     return (end - begin) / (time.monotonic() - begin_s)
 
 

@@ -63,7 +63,7 @@ echo yes
 HOOKS = (("before", "start"), ("before", "stop"), ("after", "start"), ("after", "stop"))
 
 
-def isolated() -> None:
+def enter_namespaces() -> None:
     """Start this program again with networks and mounts of its own, which end with it."""
     if MARK not in os.environ:
         own = f"ip link set lo up && exec {sys.executable} " + '"$@"'
@@ -287,7 +287,7 @@ class System:
                 self._reset(now, time.monotonic() - began_s)
             elif first is None or now.epoch != first.epoch:
                 first, since_s = now, time.monotonic()
-            elif time.monotonic() > since_s + STEADY_S and delivered(now) > delivered(first):
+            elif time.monotonic() > since_s + STEADY_S and built_meps(now) > built_meps(first):
                 return now, since_s
             time.sleep(0.2)
         raise RuntimeError(self.report("the run is not whole again"))
@@ -342,7 +342,7 @@ class System:
             send(known.get(unit, 0), signal.SIGKILL)
 
     @contextmanager
-    def stopped(self, pids: Iterable[int]) -> Iterator[None]:
+    def pause(self, pids: Iterable[int]) -> Iterator[None]:
         """Let processes stand still meanwhile."""
         held = list(pids)
         for pid in held:
@@ -396,7 +396,7 @@ def send(pid: int, number: signal.Signals) -> None:
             os.killpg(pid, number)
 
 
-def delivered(status: Status) -> int:
+def built_meps(status: Status) -> int:
     """Return the number of MEPs that all units have built, complete ones."""
     return sum(int(unit.counters.get("meps_built", 0)) for unit in status.units)
 

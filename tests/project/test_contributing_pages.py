@@ -88,7 +88,9 @@ EXAMPLES = {
     "add-a-building-protocol": r"(?i:daqpipe)",
     "add-a-congestion-control": r'\bCubic\b|cubic\.hpp|"newreno", "cubic"',
     "add-a-failure": r'"card"|CardStop|card_stop',
-    "add-a-live-transport": r'[!=]= "shm"|\{"shm"|r"shm|ShmTransport final|ShmTransport::Unit|ShmPeer|MessageRing',
+    "add-a-live-transport": (
+        r'[!=]= "shm"|\{"shm"|r"shm|ShmTransport final|ShmTransport::Unit|ShmPeer|MessageRing'
+    ),
     "add-a-metric": r"\b(writes_)?overran\b",
     "add-a-scenario-key": r"quick_acks",
     "add-an-adapter": r"class Junos\b|adapters\.junos",

@@ -89,8 +89,8 @@ def test_each_switch_of_a_grid_has_levels_of_its_own_buffer() -> None:
 
     answer, along, of_the_switch, of_ideal = study_levels.sentences(dataset, found, real)[:4]
     assert " a buffer of " in answer
-    assert "MB with qfx5120-48y, " in along
-    assert "MB with infinite (ideal buffer)." in along
+    assert ") with qfx5120-48y, " in along
+    assert ") with infinite (ideal buffer)." in along
     assert of_the_switch.startswith('Levels marked "of the switch" in the table are of the total')
     assert of_ideal.startswith('Levels marked "ideal" in the table are of an ideal buffer')
     head, rows = study_levels.table(dataset, found)

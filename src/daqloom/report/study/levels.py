@@ -195,8 +195,8 @@ def _along(dataset: Dataset, levels: Levels, shown: PointLevels) -> list[str]:
 
 def _along_text(quantity: view.Quantity, one: PointLevels, level: Level) -> str:
     """Return a level as in the table, with what was seen if it is not known."""
-    seen = f" (at most {quantity.number(float(one.fit.maxima.max()))} seen)"
-    return _level(quantity, one, level) + seen * (one.limit is None and math.isnan(level.high))
+    most = f" (at most {quantity.number(float(one.fit.maxima.max()))} seen)"
+    return _level(quantity, one, level) + most * (one.limit is None and math.isnan(level.high))
 
 
 _MEANINGS = {
