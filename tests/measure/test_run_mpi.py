@@ -55,6 +55,18 @@ def test_units_of_an_mpirun_build_every_event(program: str, transport: str) -> N
 
 
 @pytest.mark.process
+def test_a_run_leaves_no_shared_memory_of_open_mpi(tmp_path: Path) -> None:
+    needs("mpirun.openmpi", "mpi")
+    folder = {"OMPI_MCA_btl_vader_backing_directory": str(tmp_path)}
+    command = measure(*MPI, "measure.mpirun=mpirun.openmpi")
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=HUNG_S, env=os.environ | folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.process
 def test_shared_memory_and_tcp_build_events_in_one_run() -> None:
     done = subprocess.run(
         measure("measure.transport=shm+tcp"), capture_output=True, text=True, timeout=HUNG_S
@@ -135,12 +147,18 @@ def test_another_mpirun_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_run_that_loses_a_rank_ends_and_reports_why(program: str) -> None:
+def test_a_run_that_loses_a_rank_ends_and_reports_why(program: str, tmp_path: Path) -> None:
     needs(program, "mpi")
     command = measure(*MPI, f"measure.mpirun={program}", duration="600 s")
+    # Open MPI leaves files of a killed rank.
+    folder = {"OMPI_MCA_btl_vader_backing_directory": str(tmp_path)}
     printed = ""
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | folder,
     ) as run:
         assert run.stderr is not None
         try:

@@ -32,6 +32,8 @@ class Task:
     """Whether the units end when their standard input ends."""
     token_in_environment: bool = False
     """Whether the units find the run's token in `TOKEN`, not in standard input."""
+    ends_units: bool = False
+    """Whether the process ends the units and removes their shared memory on SIGTERM."""
 
 
 class Launcher(Protocol):
@@ -151,7 +153,7 @@ class Mpirun:
             parts += (":",) if parts else ()
             parts += ("-n", str(len(list(group))), *where, *_unit(self, control, None))
         command = (self.program, *self._options(), *parts)
-        return [Task(tuple(units), command, token_in_environment=True)]
+        return [Task(tuple(units), command, token_in_environment=True, ends_units=True)]
 
     def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
         """Return the mpirun command that runs `command` on the unit's host."""

@@ -13,6 +13,8 @@ from daqloom.machine.foreign import Foreign, began_of
 from daqloom.machine.launch import TOKEN, Task
 
 MOST_SHOWN_BYTES = 4096
+END_S = 10.0
+"""Time in which a process that ends units has to end them (s)."""
 _CPUCLOCK_SCHED = 2
 """Kind of clock, as clock_getcpuclockid(3) encodes it in a clock ID."""
 
@@ -46,6 +48,7 @@ class Processes:
         self._running: dict[asyncio.subprocess.Process | Foreign, tuple[int, ...]] = {}
         self._records: dict[asyncio.subprocess.Process | Foreign, ProcessRecord] = {}
         self._watchers: set[asyncio.Task[None]] = set()
+        self._enders: set[asyncio.subprocess.Process | Foreign] = set()
 
     def start(self, task: Task) -> None:
         """Start the process of a task; a failure to start is reported as its end."""
@@ -92,8 +95,13 @@ class Processes:
         return None
 
     async def end(self) -> None:
-        """Kill all processes, including those being started, and wait for their end."""
+        """Kill all processes, including those being started, and wait for their end. Processes that
+        end their units themselves get the time to do so."""
         self._ending = True
+        for process in list(self._running):
+            _signal(process, signal.SIGTERM if process in self._enders else signal.SIGKILL)
+        if self._enders and self._watchers:
+            await asyncio.wait(self._watchers, timeout=END_S)
         for process in list(self._running):
             _signal(process, signal.SIGKILL)
         await asyncio.gather(*self._watchers, return_exceptions=True)
@@ -134,6 +142,8 @@ class Processes:
         finally:
             os.close(there)
         self._running[process] = task.units
+        if task.ends_units:
+            self._enders.add(process)
         self._records[process] = ProcessRecord(task.units, process.pid, began_of(process.pid))
         if self._ending:
             _signal(process, signal.SIGKILL)
