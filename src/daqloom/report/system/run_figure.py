@@ -36,6 +36,7 @@ def figure(title: str, run: Mapping[str, Any], events: Iterable[Mapping[str, Any
         return Line(ends, np.r_[values, last], width=1.3, step="post", colour=colour)
 
     rate = run["events"] / widths_s
+    most = int(np.nanmax(run["members"], initial=1))
     prefix, factor = next(
         (each for each in (("M", 1e6), ("k", 1e3)) if len(rate) and rate.max() >= each[1]),
         ("", 1.0),
@@ -66,7 +67,7 @@ def figure(title: str, run: Mapping[str, Any], events: Iterable[Mapping[str, Any
         Panel(
             [*marks, course(run["members"], style.BLACK)],
             Axis(f"time since the start ({name})", (0, end_s / scale_s), grid=False),
-            Axis("members", (0, None), integer=True, grid=False),
+            Axis("members", (0, None), ticks=[0, most], grid=False),
             cell=(2, 0, 1, 1),
         ),
     ]
