@@ -232,7 +232,7 @@ def test_a_warm_up_is_checked_with_the_duration_of_the_option() -> None:
     ("arguments", "answer"),
     [
         (("simulat", "laptop"), 'no command "simulat"; did you mean `daqloom simulate`?'),
-        (("topology", "mend"), 'no command "mend"; did you mean `daqloom topology check`?'),
+        (("topology", "mend"), 'no command "mend"; did you mean `daqloom topology check` or '),
         (("faults", "read"), 'no command "read"; there are `daqloom faults log`, '),
         (("switch", "a\x1b[2J"), r'no command "a\x1b[2J"; there are `daqloom switch '),
     ],

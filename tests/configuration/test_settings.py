@@ -38,6 +38,7 @@ def test_words_and_distributions_become_values_of_the_engine() -> None:
         event_size=_engine.EventSize(),
         share=(),
         processing=[],
+        storage=_engine.StorageRules(),
     )
     assert rules.assignment is _engine.Assignment.least_busy
     assert rules.response.kind is _engine.DelayKind.gaussian

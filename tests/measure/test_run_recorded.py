@@ -72,7 +72,7 @@ def test_a_killed_run_control_leaves_its_record(scenario_file):
     assert "running: from MEP 0" in [each["text"] for each in read_events(folder)]
     assert read_series(folder, RUN)[1] == []
     shown = daqloom("runs", "show", folder.name)
-    assert "abandoned" in shown.stdout
+    assert "unattended" in shown.stdout  # its units wait for another run control
 
 
 def test_a_run_without_a_place_for_its_record_is_a_run(scenario_file, tmp_path):

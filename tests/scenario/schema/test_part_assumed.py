@@ -152,6 +152,8 @@ NEUTRAL = {
     "building.meps_per_phase",
     "building.phases_per_barrier", "building.phases_under_way", "network.core_links",
     "network.lanes.count",
+    # A second is far above any latency of storage: only lost events reach it.
+    "storage.timeout",
     # One at a time is what pacing by builder units means.
     "building.writers",
     # Ethernet's, InfiniBand's.

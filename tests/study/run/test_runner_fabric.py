@@ -461,7 +461,7 @@ def test_plan_and_conclusions_of_fabrics(ran: Path) -> None:
     refused = invoke("study", "levels", ran / "barriers.toml", "--store", ran / "store")
     assert refused.exit_code == 2
     assert len(refused.output.strip().splitlines()) == 1
-    assert "which only simulated racks record" in refused.output
+    assert "over time, which only simulated pull building" in refused.output
 
 
 @pytest.mark.process

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daqloom.deployment.fabric_system import fabric_system
-from daqloom.measure.configure import places
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.file.load import load
 from daqloom.study.methods import methods
@@ -246,13 +245,11 @@ def test_analysis_has_the_maximum_flow_of_broken_fabrics_only() -> None:
     assert phases[0] == phases[2] < phases[1]
 
 
-def test_units_keep_their_sizes_and_hosts_and_a_measurement_has_no_such_tables() -> None:
+def test_units_keep_their_sizes_and_hosts() -> None:
     system = fabric_system(load("lhcb-run3-test-160", KEYS | {"network.routing": "mended"}))
     assert system.hosts == list(range(8))
     assert system.readouts.tolist() == list(range(8))
     assert system.builders.tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
-    with pytest.raises(ScenarioError, match="only in simulation and analysis"):
-        places(load("lhcb-run3-test-160", {"network.routing": "mended", "readout.units": 4}))
 
 
 @pytest.mark.parametrize("key", [{"building.protocol": "daqpipe"}, {"builders.folded": False}])

@@ -39,7 +39,7 @@ def run_record(name: str, *, quiet: bool = False) -> Iterator[Path | None]:
 
 def note_missing_series() -> None:
     """Print a note if this installation keeps no series of runs."""
-    if not extras.is_installed("studies"):
+    if extras.is_installed("live") and not extras.is_installed("studies"):
         note(
             "the record of the run has its events but no series of rates; `pip install "
             "'daqloom[studies]'` adds them"

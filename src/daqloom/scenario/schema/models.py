@@ -58,6 +58,8 @@ class Scenario(Tables):
         del content["run"]["seed"]
         for path in set(keys(content)) & FILES.keys():
             put(content, path, FILES[path](self))
+        if not self.storage.units:
+            content.pop("storage", None)
         if not (measure := self.measure.bearing()):
             del content["measure"]  # defaults do not change the hash
         else:
