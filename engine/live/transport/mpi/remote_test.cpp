@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -323,7 +324,7 @@ class Workers::Remote final : public Transport {
         worker_.call({.what = What::connect, .number = static_cast<std::uint64_t>(until.ps)},
                      content, received);
         std::vector<UnitIndex> missing(received.content.size() / sizeof(UnitIndex));
-        std::memcpy(missing.data(), received.content.data(), received.content.size());
+        std::ranges::copy(received.content, std::as_writable_bytes(std::span(missing)).begin());
         return missing;
     }
     [[nodiscard]] bool send(UnitIndex to, std::span<const std::byte> bytes) override {
@@ -333,7 +334,7 @@ class Workers::Remote final : public Transport {
     [[nodiscard]] bool write(const Write& write) override {
         const auto at = static_cast<std::size_t>(write.bytes.data() - source_.data());
         const std::size_t length = write.bytes.size();
-        std::memcpy(mirror_.bytes().data() + (length > 0 ? at : 0), write.bytes.data(), length);
+        std::ranges::copy(write.bytes, mirror_.bytes().data() + (length > 0 ? at : 0));
         return call({.what = What::write,
                      .unit = write.to.value(),
                      .number = std::uint64_t{write.immediate} << 32 | write.context,
