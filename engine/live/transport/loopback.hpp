@@ -53,6 +53,26 @@ class Loopback {
         return true;
     }
 
+    /// Sends and counts a message; returns as `Transport::send`.
+    [[nodiscard]] bool send(std::span<const std::byte> bytes, TransportCounters& counters) {
+        const bool is_sent = send(bytes);
+        counters.messages_sent += is_sent ? 1 : 0;
+        return is_sent;
+    }
+    /// Writes and counts, or refuses a write outside of the arena; returns as `Transport::write`.
+    [[nodiscard]] bool write(const Write& write, TransportCounters& counters) {
+        if (!is_inside(write)) {
+            ++counters.refused_malformed;
+            return true;
+        }
+        if (!this->write(write)) {
+            return false;
+        }
+        ++counters.writes;
+        counters.written_bytes += write.bytes.size();
+        return true;
+    }
+
     [[nodiscard]] bool empty() const {
         return sent_ == delivered_messages_ && written_ == delivered_writes_;
     }

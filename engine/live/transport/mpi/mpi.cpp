@@ -209,9 +209,7 @@ bool MpiTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         return false;
     }
     if (to == config_.self) {
-        const bool is_sent = loopback_.send(bytes);
-        counters_.messages_sent += is_sent ? 1 : 0;
-        return is_sent;
+        return loopback_.send(bytes, counters_);
     }
     mpi::Peer* const peer = reachable(to);
     if (peer == nullptr) {
@@ -259,16 +257,7 @@ void MpiTransport::post_steps() {
 
 bool MpiTransport::write(const Write& write) {
     if (write.to == config_.self) {
-        if (!loopback_.is_inside(write)) {
-            ++counters_.refused_malformed;
-            return true;
-        }
-        if (!loopback_.write(write)) {
-            return false;
-        }
-        ++counters_.writes;
-        counters_.written_bytes += write.bytes.size();
-        return true;
+        return loopback_.write(write, counters_);
     }
     mpi::Peer* const peer = reachable(write.to);
     if (peer == nullptr) {

@@ -162,9 +162,7 @@ bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
         return false;
     }
     if (to == config_.self) {
-        const bool is_sent = loopback_.send(bytes);
-        counters_.messages_sent += is_sent ? 1 : 0;
-        return is_sent;
+        return loopback_.send(bytes, counters_);
     }
     Connection* const connection = reachable(to);
     if (connection == nullptr) {
@@ -184,16 +182,7 @@ bool TcpTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
 
 bool TcpTransport::write(const Write& write) {
     if (write.to == config_.self) {
-        if (!loopback_.is_inside(write)) {
-            ++counters_.refused_malformed;
-            return true;
-        }
-        if (!loopback_.write(write)) {
-            return false;
-        }
-        ++counters_.writes;
-        counters_.written_bytes += write.bytes.size();
-        return true;
+        return loopback_.write(write, counters_);
     }
     Connection* const connection = reachable(write.to);
     if (connection == nullptr) {
