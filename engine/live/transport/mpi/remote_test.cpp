@@ -1,8 +1,10 @@
 #include "live/transport/mpi/remote_test.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -407,15 +409,16 @@ int Workers::end() {
     for (const auto& worker : workers_) {
         send_packet(worker->end.fd(), {.what = What::end});
     }
-    int status = -1;
-    const auto deadline = test_deadline();
-    while (::waitpid(launcher_, &status, WNOHANG) == 0) {
-        if (now() > deadline) {
-            ::kill(launcher_, SIGTERM);
-            ::waitpid(launcher_, &status, 0);
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const auto left_ms = (test_deadline() - now()).ps / base::milliseconds(1).ps;
+    pollfd ended{.fd = static_cast<int>(::syscall(SYS_pidfd_open, launcher_, 0)),
+                 .events = POLLIN,
+                 .revents = 0};
+    if (::poll(&ended, 1, static_cast<int>(left_ms)) <= 0) {
+        ::kill(launcher_, SIGTERM);
     }
+    ::close(ended.fd);
+    int status = -1;
+    ::waitpid(launcher_, &status, 0);
     launcher_ = 0;
     return status;
 }
