@@ -11,7 +11,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.publication import Publication
 from daqloom.device.adapter import PortCount
 from daqloom.device.document import build
@@ -19,7 +18,7 @@ from daqloom.scenario.schema.measure import Measure
 from daqloom_adapters import influxdb
 from daqloom_adapters.influxdb import InfluxDb
 from daqloom_adapters.line_protocol import points
-from support.measure.controlled_runs import HUNG_S, controlled, running
+from support.measure.controlled_runs import HUNG_S, controlled, status_after_events
 
 pytestmark = pytest.mark.process
 
@@ -102,12 +101,7 @@ async def test_the_adapter_reads_the_counters_that_a_run_has_posted(tmp_path, mo
     with database() as (url, store):
         publication = Publication(Measure(influxdb=f"{url}/write?db=daq"))
         async with controlled(tmp_path, publication=publication) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1, 2})
-            await control.until(lambda: control.status().built_events > 10)
-            control.want(Goal.READY)
-            await control.until(lambda: control.run.phase is Phase.READY)
-            status = control.status()
+            status = await status_after_events(control, {0, 1, 2})
             await control.until(
                 lambda: any(
                     f"events_total={status.built_events}.0," in f"{line},"

@@ -2,13 +2,12 @@
 
 import asyncio
 
-from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.publication import Publication
 from daqloom.device.adapter import PortCount
 from daqloom.device.document import build
 from daqloom.scenario.schema.measure import Measure
 from daqloom_adapters.prometheus import Prometheus
-from support.measure.controlled_runs import controlled, running
+from support.measure.controlled_runs import controlled, status_after_events
 from support.prometheus_server import NEEDS, prometheus, until, value
 from support.slurm_cluster import free_ports
 
@@ -27,12 +26,7 @@ async def test_the_adapter_reads_the_counters_of_a_run_from_prometheus(tmp_path)
     publication = Publication(Measure(prometheus_run_port=port))
     with prometheus(tmp_path, port) as url:
         async with controlled(tmp_path, publication=publication) as control:
-            control.want(Goal.RUNNING)
-            await running(control, {0, 1, 2})
-            await control.until(lambda: control.status().built_events > 10)
-            control.want(Goal.READY)
-            await control.until(lambda: control.run.phase is Phase.READY)
-            status = control.status()
+            status = await status_after_events(control, {0, 1, 2})
             await until(
                 lambda: value(url, "daqloom_run_events_total"),
                 lambda events: events == status.built_events,

@@ -13,6 +13,7 @@ from daqloom.control.plan import Plan
 from daqloom.control.protocol.states import Goal, Phase
 from daqloom.control.publication import Publication
 from daqloom.control.run_numbers import RunNumbers
+from daqloom.control.status import Status
 from daqloom.control.steering import SteeringOptions
 from daqloom.machine.launch import Launcher, Local
 
@@ -78,6 +79,16 @@ async def stored(folder: Path):
 async def running(control: Control, members: set[int]) -> None:
     run = control.run
     await control.until(lambda: run.phase is Phase.RUNNING and run.members == members)
+
+
+async def status_after_events(control: Control, members: set[int]) -> Status:
+    """Builds more than ten events, stops, and returns the status at rest."""
+    control.want(Goal.RUNNING)
+    await running(control, members)
+    await control.until(lambda: control.status().built_events > 10)
+    control.want(Goal.READY)
+    await control.until(lambda: control.run.phase is Phase.READY)
+    return control.status()
 
 
 def pid(control: Control, unit: int) -> int:
