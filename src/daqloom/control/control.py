@@ -247,7 +247,7 @@ class Control(Steering):
             if self._clock:
                 self._clock.cancel()
             await self._service.close()
-            await self.processes.end()
+            await self.processes.end(are_ending=self.run.phase is Phase.ENDED)
             self._close_record(kind)
             self._publication.publish(self.status)
             self._publication.close()

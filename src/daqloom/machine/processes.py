@@ -94,10 +94,13 @@ class Processes:
                 return cpu_time_s(process.pid)
         return None
 
-    async def end(self) -> None:
+    async def end(self, *, are_ending: bool = False) -> None:
         """Kill all processes, including those being started, and wait for their end. Processes that
-        end their units themselves get the time to do so."""
+        end their units themselves get the time to do so, without a signal if units `are_ending` of
+        themselves: MPI removes its files at the end of the last rank."""
         self._ending = True
+        if are_ending and self._enders and self._watchers:
+            await asyncio.wait(self._watchers, timeout=END_S)
         for process in list(self._running):
             _signal(process, signal.SIGTERM if process in self._enders else signal.SIGKILL)
         if self._enders and self._watchers:
