@@ -25,9 +25,13 @@ namespace {
 
 thread_local std::uint64_t allocations = 0;
 
-void* count_and_allocate(std::size_t bytes) {
+void* count_and_allocate(std::size_t bytes) noexcept {
     ++allocations;
-    if (void* block = std::malloc(std::max<std::size_t>(bytes, 1))) {
+    return std::malloc(std::max<std::size_t>(bytes, 1));
+}
+
+void* count_and_allocate_or_throw(std::size_t bytes) {
+    if (void* block = count_and_allocate(bytes)) {
         return block;
     }
     throw std::bad_alloc();
@@ -35,8 +39,15 @@ void* count_and_allocate(std::size_t bytes) {
 
 }  // namespace
 
-void* operator new(std::size_t bytes) { return count_and_allocate(bytes); }
-void* operator new[](std::size_t bytes) { return count_and_allocate(bytes); }
+// All forms, because a block of a form that is missing here would be freed by one that is not.
+void* operator new(std::size_t bytes) { return count_and_allocate_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return count_and_allocate_or_throw(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+    return count_and_allocate(bytes);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+    return count_and_allocate(bytes);
+}
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete[](void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t /*bytes*/) noexcept { std::free(block); }
