@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from daqloom.results.errors import MeasureError
@@ -30,7 +31,8 @@ class Child:
     def __exit__(self, *_: object) -> None:
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
-            pipe.close()
+            with suppress(BrokenPipeError):  # a line that a killed process has not read
+                pipe.close()
         self._process.wait()
 
     def write_line(self, line: str) -> None:
