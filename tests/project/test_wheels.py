@@ -10,6 +10,8 @@ pytestmark = pytest.mark.process
 
 GLIBC, GLIBCXX = (2, 34), (3, 4, 29)
 """Newest symbols of manylinux_2_34, and of the libstdc++ of g++ 11."""
+COMPILER = 12
+"""Version of g++ of the released wheels."""
 LIBRARIES = {"libc", "libgcc_s", "libm", "libstdc++", "ld-linux-x86-64"}
 
 
@@ -26,6 +28,9 @@ def _readelf(option: str) -> str:
 def test_the_engine_needs_no_newer_symbols_than_its_tag_allows(
     library: str, newest: tuple[int, ...]
 ) -> None:
+    compilers = re.findall(r"GCC: .* (\d+)\.", _readelf("--string-dump=.comment"))
+    if max(map(int, compilers)) > COMPILER:  # with its newer libraries; its wheels get another tag
+        pytest.skip(f"released wheels are compiled by g++ {COMPILER}")
     versions = re.findall(rf"\bName: {library}_([\d.]+)", _readelf("--version-info"))
     assert versions
     assert max(tuple(map(int, version.split("."))) for version in versions) <= newest
