@@ -22,7 +22,7 @@ print('of itself', flush=True)
 
 
 @pytest.mark.parametrize("are_ending", [True, False])
-async def test_a_process_that_ends_its_units_may_end_before_it_is_told(
+async def test_only_processes_of_remaining_units_get_a_signal(
     tmp_path: Path, are_ending: bool
 ) -> None:
     for name in ("up", "go"):

@@ -39,7 +39,7 @@ void* count_and_allocate_or_throw(std::size_t bytes) {
 
 }  // namespace
 
-// All forms, because a block of a form that is missing here would be freed by one that is not.
+/// All forms, because a block of a form that is missing here would be freed by one that is not.
 void* operator new(std::size_t bytes) { return count_and_allocate_or_throw(bytes); }
 void* operator new[](std::size_t bytes) { return count_and_allocate_or_throw(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
