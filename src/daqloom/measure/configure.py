@@ -52,11 +52,6 @@ class Places:
 
 def places(scenario: Scenario) -> Places:
     """Return the places of units. Raises ScenarioError for a scenario that cannot be measured."""
-    if scenario.flows:
-        raise ScenarioError(
-            f"flows.{min(scenario.flows)}: a measurement has no flows beside event building; leave "
-            "[flows] out, or simulate the system"
-        )
     if scenario.storage.units:
         raise ScenarioError(
             f"storage.units = {scenario.storage.units}: storage units exist only in simulation and "
@@ -145,15 +140,23 @@ KERNEL_CONGESTION = {"newreno": "reno", "static": "reno"}
 control, the receiver limits the window, to a value that any control without losses exceeds."""
 
 
+def kernel_congestion(scenario: Scenario) -> str:
+    """Return Linux's name for the congestion control of the run's sockets; empty: the kernel's
+    default."""
+    measure, transport = scenario.measure, scenario.transport
+    follows = measure.has_sockets and transport.kind == "tcp"
+    simulated = KERNEL_CONGESTION.get(transport.congestion, transport.congestion)
+    return measure.congestion or (simulated if follows else "")
+
+
 def _tcp_config(scenario: Scenario) -> _engine.LiveTcpConfig:
     """Return the socket settings of `[measure]` and, over TCP, of `[transport]`."""
     measure, transport = scenario.measure, scenario.transport
     follows = measure.has_sockets and transport.kind == "tcp"
-    simulated = KERNEL_CONGESTION.get(transport.congestion, transport.congestion)
     return settings(
         _engine.LiveTcpConfig,
         measure,
-        congestion_control=measure.congestion or (simulated if follows else ""),
+        congestion_control=kernel_congestion(scenario),
         checksums=measure.has_checksums,
         first_source_port=measure.source_port,
         window=transport.static_window if follows and transport.congestion == "static" else 0,

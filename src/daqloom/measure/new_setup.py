@@ -11,6 +11,7 @@ from daqloom.scenario.schema.models import Scenario
 
 FIXED = (
     "faults.",
+    "flows.",
     "hosts.",
     "measure.bind",
     "measure.bucket_frames",

@@ -24,6 +24,7 @@ from daqloom.machine.open_files import check_open_files, files_of_a_control
 from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import check_live, files_of_a_unit, machines, places, slots_of_run
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
+from daqloom.measure.flows import check_flows, refuse_flows
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
@@ -71,6 +72,7 @@ def measurement_plan(
             f'building.protocol = "{protocol}" has no event manager at which events arrive; '
             'use "pull", or measure without arrivals'
         )
+    check_flows(scenario)
     outages = unit_outages(scenario)
     if outages and launch == "mpirun" and launcher is None:
         raise ScenarioError(
@@ -195,6 +197,8 @@ def control_of(
     units have the given `token`, and find it at `port`. `record`: folder of the run, for the record
     of the command `method`; `store`, `counters`: see `plan_of`. Raises ScenarioError, MeasureError
     for limits of this machine, and OutputError if the folder cannot be written."""
+    if method == "control":
+        refuse_flows(scenario)
     measure = scenario.measure
     plan = plan_of(
         scenario,

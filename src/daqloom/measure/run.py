@@ -26,6 +26,7 @@ from daqloom.machine.launch import ByHand, Launcher
 from daqloom.machine.namespaces import Namespaces, tools_of
 from daqloom.measure.bench import Bench, bench_for
 from daqloom.measure.configure import places
+from daqloom.measure.flows import Flows
 from daqloom.measure.inject import Injector
 from daqloom.measure.plan import MeasurementPlan, control_of, measurement_plan
 from daqloom.measure.recorder import Recorder
@@ -178,16 +179,18 @@ class _Run:
         began = (time.perf_counter(), children_s() + (bench.cpu_s() if bench else 0.0))
         launcher, namespaces = plan.launcher, None
         if bench:
-            self._lab, launcher = bench.lab, ByHand()
+            self._lab = bench.lab
             if bench.lab and bench.port:
                 self._before = settle(bench.lab)
         elif measure.has_lab:
             self._lab = stack.enter_context(Laboratory(lab_network(scenario)))
+        if self._lab:
             launcher = self._lab.launching(launcher)
         elif measure.namespaces:
             tools = tools_of(outage.link for outage in plan.outages)
             namespaces = stack.enter_context(Namespaces(places(scenario).units, tools))
             launcher = namespaces.launching(launcher)
+        flows = stack.enter_context(Flows(scenario, launcher)) if scenario.flows else None
         device = stack.enter_context(DeviceUnderTest(scenario)) if measure.device else None
         socket_file = None
         if bench:
@@ -198,7 +201,7 @@ class _Run:
         control = control_of(
             scenario,
             self._folder,
-            launcher=launcher,
+            launcher=ByHand() if bench else launcher,
             on_event=self._log,
             on_count=self._count,
             socket_file=socket_file,
@@ -213,7 +216,8 @@ class _Run:
         injector = Injector(
             control, plan.outages, scenario.packing, namespaces, self._lab, forwarding
         )
-        return Record(plan, control, Recorder(measure.heartbeat), injector, device, *began, bench)
+        recorder = Recorder(measure.heartbeat)
+        return Record(plan, control, recorder, injector, device, *began, bench, flows)
 
     def _log(self, event: RunEvent) -> None:
         self._record.injector.on_event(event)
@@ -233,13 +237,19 @@ class _Run:
                 await unless_stopped(asyncio.sleep(record.device.file.settle), self._stop)
             record.recorder.began_s = record.began_s = control.now_s()
             record.injector.begin(record.began_s)
+            if record.flows:
+                await asyncio.to_thread(record.flows.begin)
             await self._course(0.0, measure.warmup)
             record.readings.append(control.totals())
+            if record.flows:
+                record.flow_counts.append(await asyncio.to_thread(record.flows.count))
             if self._lab:  # in a thread: heartbeats come meanwhile
                 record.watch = await asyncio.to_thread(Watch, self._lab)
             elif record.device:
                 record.watch = await asyncio.to_thread(DeviceWatch, record.device)
             await self._course(measure.warmup, measure.duration)
+            if record.flows:
+                record.flow_counts.append(await asyncio.to_thread(record.flows.count))
         except SignalledError:
             record.interrupted, control.ending = True, "interrupted"
         except MeasureError as error:

@@ -8,11 +8,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from daqloom import _engine
 from daqloom.deployment.fabric_system import FabricSystem
+from daqloom.deployment.flow_ends import flow_sources
 from daqloom.results.course import LOST, Bins, Break, fault_metrics, series
 from daqloom.results.recovery import Bin, Ending
 from daqloom.scenario.quantities import TIME
 from daqloom.scenario.schema.models import Scenario
-from daqloom.simulate.flow_traffic import flow_sources
 
 BINS = 100
 """Number of time bins in a run."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from daqloom import _engine
 from daqloom.deployment.fabric_system import FabricSystem
+from daqloom.deployment.flow_ends import flow_sources
 from daqloom.results.timeline import write_messages
 from daqloom.scenario.schema.models import Scenario
-from daqloom.simulate.flow_traffic import flow_sources
 from daqloom.simulate.port_wait import probe_of
 from daqloom.simulate.system_config import no_frames, system_config
 

@@ -100,12 +100,12 @@ write_latency_s.p99 | s | write latency, 99 % | simulate (BUILDERS, FLOWS_ALONE)
     Latency of RDMA writes: 99th percentile.
 write_latency_s.max | s | write latency, maximum | simulate (BUILDERS, FLOWS_ALONE) |
     Latency of RDMA writes: maximum.
-flow_throughput_bps.* | bit/s | throughput of the flow | simulate (FLOWS) |
+flow_throughput_bps.* | bit/s | throughput of the flow | simulate (FLOWS), measure (FLOWS) |
     Goodput of the flow with this name: payload of messages received per second after the warm-up,
     summed over its sources.
-flow_messages.* | messages | messages of the flow | simulate (FLOWS) |
+flow_messages.* | messages | messages of the flow | simulate (FLOWS), measure (FLOWS) |
     Messages of the flow received after the warm-up, summed over its sources.
-flow_messages_lost.* | messages | messages of the flow lost | simulate (DATAGRAMS) |
+flow_messages_lost.* | messages | messages of the flow lost | simulate (DATAGRAMS), measure (DATAGRAMS) |
     Messages of a flow over UDP that lost a datagram and whose last one is dropped, or has arrived,
     after the warm-up.
 flow_latency_s.* | s | message latency of the flow | simulate (FLOWS) |

@@ -1,0 +1,221 @@
+"""Flows beside a measured run: programs on the hosts of units send and receive their messages."""
+
+import secrets
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+from daqloom.deployment.fabric_system import FabricSystem, fabric_system
+from daqloom.deployment.flow_ends import flow_destination, flow_sources
+from daqloom.machine.child import Child
+from daqloom.machine.launch import Launcher
+from daqloom.machine.namespace import NETWORK
+from daqloom.machine.traffic import HEADER, Count, sum_up
+from daqloom.measure.configure import kernel_congestion
+from daqloom.results.metrics import with_unit
+from daqloom.scenario.errors import ScenarioError
+from daqloom.scenario.schema.flows import Flow
+from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
+from daqloom.scenario.schema.models import Scenario
+
+UDP_HEADERS_BYTES = 20 + 8
+TCP_HEADERS_BYTES = 20 + 32
+"""With time stamps, which Linux sends."""
+LATE_SHARE = 0.02
+"""A sender that is later than this share of its time has not reached its rate."""
+
+
+def check_flows(scenario: Scenario) -> None:
+    """Raise ScenarioError for flows that cannot be measured."""
+    measure, system = scenario.measure, fabric_system(scenario)
+    for name, flow in sorted(scenario.flows.items()):
+        key = f"flows.{name}"
+        if not measure.over_tcp and not measure.transport.startswith("libfabric:"):
+            raise ScenarioError(
+                f'{key}: measure.transport = "{measure.transport}" has no network that a flow '
+                'could share; use "tcp" or "libfabric:PROVIDER", or leave [flows] out'
+            )
+        if flow.transport == "system" and not measure.over_tcp:
+            raise ScenarioError(
+                f'{key}.transport = "system": a measured flow is sent over TCP or UDP, and '
+                f'measure.transport is "{measure.transport}"; use "udp", or measure over "tcp"'
+            )
+        if flow.service_level:
+            raise ScenarioError(
+                f"{key}.service_level = {flow.service_level}: measured flows have no classes; use 0"
+            )
+        if flow.transport == "udp" and flow.size < HEADER.size:
+            raise ScenarioError(
+                f"{key}.size: a measured message over UDP has {HEADER.size} B or more"
+            )
+        used = set(flow_sources(scenario, system)[name]) | set(
+            _destinations(scenario, system, name)
+        )
+        if max(used) >= len(system.hosts):
+            raise ScenarioError(
+                f"{key}: its source or destination is a host without a unit, on which a "
+                "measurement starts nothing; name the hosts of units"
+            )
+
+
+def refuse_flows(scenario: Scenario) -> None:
+    """Raise ScenarioError for a scenario with flows, which only `daqloom measure` has."""
+    if scenario.flows:
+        raise ScenarioError(
+            f"flows.{min(scenario.flows)}: a run control has no flows beside event building; use "
+            "`daqloom measure`, or leave [flows] out"
+        )
+
+
+def _destinations(scenario: Scenario, system: FabricSystem, name: str) -> list[int]:
+    to = flow_destination(scenario, system, name)
+    return list(range(len(system.hosts))) if to is None else [to]
+
+
+def _interval_s(scenario: Scenario, system: FabricSystem, flow: Flow, source: int) -> float:
+    """Return the mean time between two messages of a source."""
+    if not flow.load:
+        return flow.interval
+    headers = UDP_HEADERS_BYTES if flow.transport == "udp" else TCP_HEADERS_BYTES
+    payload = scenario.network.mtu - headers
+    headers += FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+    wire_bytes = flow.size + -(-flow.size // payload) * headers
+    host = system.hosts[source]
+    [rate_bps] = {c.rate_bps for c in system.fabric.cables if host in (c.a.node, c.b.node)}
+    return 8 * wire_bytes / rate_bps / flow.load
+
+
+@dataclass(frozen=True)
+class FlowCounts:
+    """Messages of all flows until a moment, by name."""
+
+    time_s: float
+    """Time since the begin of the flows."""
+    sent: Mapping[str, Count]
+    received: Mapping[str, Count]
+    overflowed: int
+    """Datagrams that found a receiver's buffer full, because its program was too slow."""
+
+
+class Flows:
+    """The flows of a scenario; a context. `launcher`: starts programs on the hosts of units.
+    Entering raises MeasureError if they cannot be started."""
+
+    def __init__(self, scenario: Scenario, launcher: Launcher) -> None:
+        self._scenario, self._launcher = scenario, launcher
+        self._system = fabric_system(scenario)
+        self._sources = flow_sources(scenario, self._system)
+        self._targets = {
+            name: _destinations(scenario, self._system, name) for name in self._sources
+        }
+        self._hosts: dict[int, Child] = {}
+        self._addresses: dict[int, dict[str, Any]] = {}
+        self._stack, self._began_s = ExitStack(), 0.0
+
+    def __enter__(self) -> Self:
+        program = (sys.executable, "-m", "daqloom.machine.traffic")
+        measure = self._scenario.measure
+        network = NETWORK if measure.is_apart else measure.network or "127.0.0.0/8"
+        listen = {"listen": network, "key": secrets.randbits(64)}
+        used = {
+            unit
+            for ends in (self._sources, self._targets)
+            for each in ends.values()
+            for unit in each
+        }
+        with ExitStack() as stack:
+            for unit in sorted(used):
+                command = self._launcher.command_at(unit, program)
+                what = f"the flows of unit {unit}'s host"
+                self._hosts[unit] = stack.enter_context(Child(command, what))
+                self._hosts[unit].send(listen)
+            self._addresses = {unit: child.answer() for unit, child in self._hosts.items()}
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def begin(self) -> None:
+        """Let all sources send. Raises MeasureError."""
+        self._began_s = time.monotonic()
+        for number, (name, sources) in enumerate(self._sources.items()):
+            for source in sources:
+                self._hosts[source].send({"send": self._orders(number, name, source)})
+                self._hosts[source].answer()
+
+    def _orders(self, number: int, name: str, source: int) -> dict[str, Any]:
+        scenario, flow = self._scenario, self._scenario.flows[name]
+        kind = "udp" if flow.transport == "udp" else "tcp"
+        ends = [self._addresses[unit] for unit in self._targets[name] if unit != source]
+        return {
+            "number": number,
+            "source": source,
+            "destinations": [(end["address"], end[kind]) for end in ends],
+            "size": flow.size,
+            "messages": flow.messages,
+            "interval_s": _interval_s(scenario, self._system, flow, source),
+            "poisson": flow.arrivals == "poisson",
+            "start_s": flow.start,
+            "outstanding": flow.outstanding,
+            "datagram_bytes": scenario.network.mtu - UDP_HEADERS_BYTES if kind == "udp" else 0,
+            "congestion": kernel_congestion(scenario),
+            "seed": f"{scenario.run.seed} {name} {source}",
+        }
+
+    def count(self) -> FlowCounts:
+        """Return the messages until now. Raises MeasureError if a program has ended."""
+        sent, received = ({name: Count() for name in self._sources} for _ in range(2))
+        overflowed, names = 0, list(self._sources)
+        for child in self._hosts.values():
+            child.send({"count": True})
+        for child in self._hosts.values():
+            answer = child.answer()
+            overflowed += answer["overflowed"]
+            for into, what in ((sent, "sent"), (received, "received")):
+                for number, counted in answer[what].items():
+                    count = into[names[int(number)]]
+                    sum_up(count, Count(**counted))
+                    count.behind_s = max(count.behind_s, counted["behind_s"])
+        return FlowCounts(time.monotonic() - self._began_s, sent, received, overflowed)
+
+
+def flow_metrics(
+    scenario: Scenario, begin: FlowCounts, end: FlowCounts
+) -> dict[str, dict[str, float]]:
+    """Return the metrics of each flow between two moments."""
+    window_s = end.time_s - begin.time_s
+    before, after = begin.received, end.received
+    over_udp = [name for name in after if scenario.flows[name].transport == "udp"]
+    return {
+        "flow_throughput_bps": {
+            name: 8 * (count.size_bytes - before[name].size_bytes) / window_s
+            for name, count in after.items()
+        },
+        "flow_messages": {n: count.messages - before[n].messages for n, count in after.items()},
+        "flow_messages_lost": {n: after[n].lost - before[n].lost for n in over_udp},
+    }
+
+
+def flow_warnings(scenario: Scenario, begin: FlowCounts, end: FlowCounts) -> list[str]:
+    """Return warnings about flows that did not reach their rate, or of which no message arrived
+    between two moments, and about losses at receiving programs."""
+    found = []
+    for name, count in end.sent.items():
+        late_s = count.behind_s
+        if late_s > LATE_SHARE * max(end.time_s - scenario.flows[name].start, 0):
+            found.append(
+                f"flows.{name} did not reach its rate: a sender was {with_unit(late_s, 's')} late "
+                "at the end; the network, or the programs on this machine, carry less"
+            )
+        if end.received[name].messages == begin.received[name].messages:
+            found.append(f"no message of flows.{name} arrived after the warm-up")
+    if end.overflowed > begin.overflowed:
+        found.append(
+            f"{end.overflowed - begin.overflowed:,} datagrams of flows were lost by receiving "
+            "programs, not by the network; reduce the rates of flows, or raise net.core.rmem_max"
+        )
+    return found
