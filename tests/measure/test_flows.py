@@ -37,15 +37,16 @@ def given(*keys: str, scenario: str = "lab-pair"):
 @pytest.mark.process
 @NETWORKS[1]
 def test_a_flow_of_a_laboratory_meets_the_events_in_its_ports(monkeypatch) -> None:
-    """The source sends 0.9 x 40 Mb/s to a port of 20 Mb/s, which drops the rest."""
+    """The source sends 0.9 x 40 Mb/s to a port of 20 Mb/s, which drops the rest, 16 of 36."""
     monkeypatch.setattr(validity, "KINDS", ())  # counts hold on a busy machine too
     udp = ("flows.a.transport=udp", "flows.a.size=1472 B", "flows.a.load=0.9")
     small = ("network.switch.tor.model=drop-tail", "network.switch.tor.port_limit=64 kB")
     result = measure(given(*udp, *small, "measure.duration=3 s", "measure.warmup=1 s"))
     [throughput] = result.metrics["flow_throughput_bps"].values()
     assert 0 < throughput < 20e6
-    assert result.metrics["flow_messages_lost"]["a"] > 0
-    assert result.metrics["packets_dropped"] >= result.metrics["flow_messages_lost"]["a"]
+    arrived, lost = (result.metrics[f"flow_messages{which}"]["a"] for which in ("", "_lost"))
+    assert lost / (arrived + lost) > 0.3
+    assert result.metrics["packets_dropped"] > 0
 
 
 @pytest.mark.process
@@ -99,7 +100,7 @@ def test_a_message_over_udp_has_room_for_its_header() -> None:
 
 
 def test_a_run_control_refuses_flows_and_takes_no_new_ones(tmp_path) -> None:
-    with pytest.raises(ScenarioError, match="a run control has no flows"):
+    with pytest.raises(ScenarioError, match="a run control has only event building"):
         control_of(given("measure.transport=tcp", scenario="laptop"), tmp_path)
     with pytest.raises(ScenarioError, match="flows"):
         new_setup(plan_of(load("laptop")), TO_THE_BUILDER)

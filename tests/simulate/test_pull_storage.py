@@ -117,8 +117,3 @@ def test_storage_with_units_that_regroup_is_refused() -> None:
     killed = {"faults.injected.a.what": "unit", "faults.injected.a.at": "5 ms"}
     with pytest.raises(ScenarioError, match=r"storage.units = 2 with faults of units or hosts"):
         regular(load("small-rack"), **killed)
-
-
-def test_a_measurement_refuses_storage_units() -> None:
-    with pytest.raises(ScenarioError, match=r"storage.units = 2: storage units exist only in"):
-        methods.measure(override(load("laptop-pull"), STORED))

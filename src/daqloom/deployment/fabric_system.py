@@ -108,6 +108,11 @@ class FabricSystem:
         return hosts_of(self.slots) + hosts_of(self.spares)
 
     @property
+    def hosts_in_use(self) -> list[int]:
+        """`hosts`, followed by those of storage units."""
+        return self.hosts + self.storages
+
+    @property
     def nodes(self) -> int:
         """Number of slots that are not dummies."""
         return len(hosts_of(self.slots))

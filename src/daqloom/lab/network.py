@@ -133,7 +133,7 @@ def lab_network(scenario: Scenario) -> LabNetwork:
             'transport.kind = "tcp" are needed'
         )
     system = fabric_system(scenario)
-    units = {host: unit for unit, host in enumerate(system.hosts)}
+    units = {host: unit for unit, host in enumerate(system.hosts_in_use)}
     if len(units) > MOST_HOSTS:
         raise ScenarioError(
             f"measure.lab: {len(units)} hosts are more than {MOST_HOSTS}; use fewer units"
@@ -195,7 +195,7 @@ def _towards(system: FabricSystem, ways: EqualCost) -> Forwarding:
     return tuple(
         tuple(
             _device(system, End(system.fabric.switch_node(switch), int(port))) if port else ""
-            for port in ports[switch, system.hosts]
+            for port in ports[switch, system.hosts_in_use]
         )
         for switch in range(len(system.fabric.switches))
     )

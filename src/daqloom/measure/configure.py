@@ -52,11 +52,6 @@ class Places:
 
 def places(scenario: Scenario) -> Places:
     """Return the places of units. Raises ScenarioError for a scenario that cannot be measured."""
-    if scenario.storage.units:
-        raise ScenarioError(
-            f"storage.units = {scenario.storage.units}: storage units exist only in simulation and "
-            "analysis; set storage.units to 0, or simulate the system"
-        )
     building, event = scenario.building, scenario.event
     if building.barrier == "ideal":
         raise ScenarioError(

@@ -1,20 +1,16 @@
 """Flows beside a measured run: programs on the hosts of units send and receive their messages."""
 
-import secrets
-import sys
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from daqloom.deployment.fabric_system import FabricSystem, fabric_system
 from daqloom.deployment.flow_ends import flow_destination, flow_sources
-from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
-from daqloom.machine.namespace import NETWORK
 from daqloom.machine.traffic import HEADER, Count, sum_up
 from daqloom.measure.configure import kernel_congestion
+from daqloom.measure.programs import Programs
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.flows import Flow
@@ -61,15 +57,6 @@ def check_flows(scenario: Scenario) -> None:
             )
 
 
-def refuse_flows(scenario: Scenario) -> None:
-    """Raise ScenarioError for a scenario with flows, which only `daqloom measure` has."""
-    if scenario.flows:
-        raise ScenarioError(
-            f"flows.{min(scenario.flows)}: a run control has no flows beside event building; use "
-            "`daqloom measure`, or leave [flows] out"
-        )
-
-
 def _destinations(scenario: Scenario, system: FabricSystem, name: str) -> list[int]:
     to = flow_destination(scenario, system, name)
     return list(range(len(system.hosts))) if to is None else [to]
@@ -100,52 +87,30 @@ class FlowCounts:
     """Datagrams that found a receiver's buffer full, because its program was too slow."""
 
 
-class Flows:
-    """The flows of a scenario; a context. `launcher`: starts programs on the hosts of units.
-    Entering raises MeasureError if they cannot be started."""
+class Flows(Programs):
+    """The flows of a scenario."""
 
     def __init__(self, scenario: Scenario, launcher: Launcher) -> None:
-        self._scenario, self._launcher = scenario, launcher
         self._system = fabric_system(scenario)
         self._sources = flow_sources(scenario, self._system)
         self._targets = {
             name: _destinations(scenario, self._system, name) for name in self._sources
         }
-        self._hosts: dict[int, Child] = {}
-        self._addresses: dict[int, dict[str, Any]] = {}
-        self._stack, self._began_s = ExitStack(), 0.0
+        ends = (*self._sources.values(), *self._targets.values())
+        hosts = {unit for units in ends for unit in units}
+        super().__init__(scenario, launcher, "daqloom.machine.traffic", hosts, "the flows")
+        self._began_s = 0.0
+        self._counts: list[FlowCounts] = []
 
-    def __enter__(self) -> Self:
-        program = (sys.executable, "-m", "daqloom.machine.traffic")
-        measure = self._scenario.measure
-        network = NETWORK if measure.is_apart else measure.network or "127.0.0.0/8"
-        listen = {"listen": network, "key": secrets.randbits(64)}
-        used = {
-            unit
-            for ends in (self._sources, self._targets)
-            for each in ends.values()
-            for unit in each
-        }
-        with ExitStack() as stack:
-            for unit in sorted(used):
-                command = self._launcher.command_at(unit, program)
-                what = f"the flows of unit {unit}'s host"
-                self._hosts[unit] = stack.enter_context(Child(command, what))
-                self._hosts[unit].send(listen)
-            self._addresses = {unit: child.answer() for unit, child in self._hosts.items()}
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def prepare(self, run: str) -> None:
+        """Nothing is to be prepared."""
 
     def begin(self) -> None:
         """Let all sources send. Raises MeasureError."""
         self._began_s = time.monotonic()
         for number, (name, sources) in enumerate(self._sources.items()):
             for source in sources:
-                self._hosts[source].send({"send": self._orders(number, name, source)})
-                self._hosts[source].answer()
+                self._ask(source, {"send": self._orders(number, name, source)})
 
     def _orders(self, number: int, name: str, source: int) -> dict[str, Any]:
         scenario, flow = self._scenario, self._scenario.flows[name]
@@ -166,21 +131,28 @@ class Flows:
             "seed": f"{scenario.run.seed} {name} {source}",
         }
 
-    def count(self) -> FlowCounts:
-        """Return the messages until now. Raises MeasureError if a program has ended."""
+    def count(self) -> None:
+        """Count the messages until now. Raises MeasureError if a program has ended."""
         sent, received = ({name: Count() for name in self._sources} for _ in range(2))
         overflowed, names = 0, list(self._sources)
-        for child in self._hosts.values():
-            child.send({"count": True})
-        for child in self._hosts.values():
-            answer = child.answer()
+        for answer in self._ask_all({"count": True}).values():
             overflowed += answer["overflowed"]
             for into, what in ((sent, "sent"), (received, "received")):
                 for number, counted in answer[what].items():
                     count = into[names[int(number)]]
                     sum_up(count, Count(**counted))
                     count.behind_s = max(count.behind_s, counted["behind_s"])
-        return FlowCounts(time.monotonic() - self._began_s, sent, received, overflowed)
+        now_s = time.monotonic() - self._began_s
+        self._counts.append(FlowCounts(now_s, sent, received, overflowed))
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of each flow between both counts."""
+        return flow_metrics(self._scenario, *self._counts) if len(self._counts) == 2 else {}
+
+    def warnings(self) -> Iterator[str]:
+        """Yield warnings about flows."""
+        if len(self._counts) == 2:
+            yield from flow_warnings(self._scenario, *self._counts)
 
 
 def flow_metrics(

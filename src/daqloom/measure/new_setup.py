@@ -25,6 +25,7 @@ FIXED = (
     "measure.namespaces",
     "measure.port",
     "measure.prometheus_run_port",
+    "storage.",
 )
 """Keys, and beginnings of keys, that take effect when processes start."""
 

@@ -24,7 +24,8 @@ from daqloom.machine.open_files import check_open_files, files_of_a_control
 from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import check_live, files_of_a_unit, machines, places, slots_of_run
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
-from daqloom.measure.flows import check_flows, refuse_flows
+from daqloom.measure.flows import check_flows
+from daqloom.measure.storage import check_storage
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
@@ -73,6 +74,9 @@ def measurement_plan(
             'use "pull", or measure without arrivals'
         )
     check_flows(scenario)
+    check_storage(scenario)
+    if scenario.storage.units:  # the senders of accepted events are the sink
+        scenario = override(scenario, {"measure.sink": "user"})
     outages = unit_outages(scenario)
     if outages and launch == "mpirun" and launcher is None:
         raise ScenarioError(
@@ -198,7 +202,7 @@ def control_of(
     of the command `method`; `store`, `counters`: see `plan_of`. Raises ScenarioError, MeasureError
     for limits of this machine, and OutputError if the folder cannot be written."""
     if method == "control":
-        refuse_flows(scenario)
+        refuse_programs(scenario)
     measure = scenario.measure
     plan = plan_of(
         scenario,
@@ -240,6 +244,16 @@ def control_of(
         steering=steering,
         store=store,
     )
+
+
+def refuse_programs(scenario: Scenario) -> None:
+    """Raise ScenarioError for what only `daqloom measure` runs beside units."""
+    flow, storages = min(scenario.flows, default=""), scenario.storage.units
+    if flow or storages:
+        key = f"flows.{flow}" if flow else f"storage.units = {storages}"
+        raise ScenarioError(
+            f"{key}: a run control has only event building; use `daqloom measure`, or leave it out"
+        )
 
 
 def needs_of(scenario: Scenario) -> Needs:

@@ -4,7 +4,7 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,9 @@ from daqloom.device.under_test import DeviceUnderTest
 from daqloom.lab.result import Watch
 from daqloom.lab.validity import evidence_of, judge
 from daqloom.measure.bench import Bench
-from daqloom.measure.flows import FlowCounts, Flows, flow_metrics, flow_warnings
 from daqloom.measure.inject import Injector
 from daqloom.measure.plan import MeasurementPlan
+from daqloom.measure.programs import Programs
 from daqloom.measure.recorder import Recorder, members
 from daqloom.measure.timeline import measured_spans
 from daqloom.results.course import fault_metrics, series
@@ -73,9 +73,8 @@ class Record:
     """CPU time before the measurement, of ended children and of kept units (s)."""
     bench: Bench | None = None
     """Units and network that are kept for further measurements."""
-    flows: Flows | None = None
-    flow_counts: list[FlowCounts] = field(default_factory=list)
-    """Counts at the end of warm-up and of measurement."""
+    beside: Sequence[Programs] = ()
+    """Programs beside the units."""
     began_s: float = 0.0
     """Time when all units first built events."""
     ended_s: float = 0.0
@@ -150,8 +149,8 @@ def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
     values |= {f"events_{f}": fates[f] for f in ("not_processed", "not_written") if f in fates}
     if first_s := max((counters.first_mep_s or 0 for counters in totals.values()), default=0):
         values["first_event_s"] = first_s
-    if len(record.flow_counts) == 2:
-        values |= flow_metrics(scenario, *record.flow_counts)
+    for programs in record.beside:
+        values |= programs.metrics()
     causes = Counter(refusals(totals))
     causes.update({str(why): count for why, count in control.refused.items()})
     return values | ({"refused": dict(causes)} if causes else {})
@@ -165,8 +164,8 @@ def _warnings(record: Record, found: dict[str, Any]) -> Iterator[str]:
     yield from omitted_checks(totals, scenario.packing)
     yield from unfinished_files(scenario)
     yield from unused_warnings(scenario, "measure")
-    if len(record.flow_counts) == 2:
-        yield from flow_warnings(scenario, *record.flow_counts)
+    for programs in record.beside:
+        yield from programs.warnings()
     for event in record.control.events:
         if event.is_trouble:
             yield f"{event.time_s - record.began_s:.2f} s: {event.text}"

@@ -38,6 +38,7 @@ from daqloom.measure.result import (
     with_timeline,
 )
 from daqloom.measure.signals import SignalledError, stopped_by_signals, unless_stopped
+from daqloom.measure.storage import Storage
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result, StoppedError
 from daqloom.scenario.schema.models import Scenario
@@ -188,9 +189,12 @@ class _Run:
             launcher = self._lab.launching(launcher)
         elif measure.namespaces:
             tools = tools_of(outage.link for outage in plan.outages)
-            namespaces = stack.enter_context(Namespaces(places(scenario).units, tools))
+            namespaces = stack.enter_context(
+                Namespaces(places(scenario).units + scenario.storage.units, tools)
+            )
             launcher = namespaces.launching(launcher)
-        flows = stack.enter_context(Flows(scenario, launcher)) if scenario.flows else None
+        kinds = ((Flows, scenario.flows), (Storage, scenario.storage.units))
+        beside = [kind(scenario, launcher) for kind, is_given in kinds if is_given]
         device = stack.enter_context(DeviceUnderTest(scenario)) if measure.device else None
         socket_file = None
         if bench:
@@ -217,7 +221,9 @@ class _Run:
             control, plan.outages, scenario.packing, namespaces, self._lab, forwarding
         )
         recorder = Recorder(measure.heartbeat)
-        return Record(plan, control, recorder, injector, device, *began, bench, flows)
+        for programs in beside:
+            stack.enter_context(programs).prepare(control.plan.run)
+        return Record(plan, control, recorder, injector, device, *began, bench, beside)
 
     def _log(self, event: RunEvent) -> None:
         self._record.injector.on_event(event)
@@ -237,19 +243,19 @@ class _Run:
                 await unless_stopped(asyncio.sleep(record.device.file.settle), self._stop)
             record.recorder.began_s = record.began_s = control.now_s()
             record.injector.begin(record.began_s)
-            if record.flows:
-                await asyncio.to_thread(record.flows.begin)
+            for programs in record.beside:
+                await asyncio.to_thread(programs.begin)
             await self._course(0.0, measure.warmup)
             record.readings.append(control.totals())
-            if record.flows:
-                record.flow_counts.append(await asyncio.to_thread(record.flows.count))
+            for programs in record.beside:
+                await asyncio.to_thread(programs.count)
             if self._lab:  # in a thread: heartbeats come meanwhile
                 record.watch = await asyncio.to_thread(Watch, self._lab)
             elif record.device:
                 record.watch = await asyncio.to_thread(DeviceWatch, record.device)
             await self._course(measure.warmup, measure.duration)
-            if record.flows:
-                record.flow_counts.append(await asyncio.to_thread(record.flows.count))
+            for programs in record.beside:
+                await asyncio.to_thread(programs.count)
         except SignalledError:
             record.interrupted, control.ending = True, "interrupted"
         except MeasureError as error:

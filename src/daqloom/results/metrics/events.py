@@ -41,18 +41,19 @@ events_incomplete | events | events incomplete | simulate (REGROUPED), measure |
     all events until the readout unit is back or a spare takes its place.
 events_discarded | events | events discarded | simulate (SHIFT), measure (BUILDERS) |
     Events discarded because a builder's output buffer was full.
-events_accepted | events | events accepted | simulate (STORED) |
+events_accepted | events | events accepted | simulate (STORED), measure (STORED) |
     Events accepted for storage after their processing, after the warm-up.
-events_stored | events | events stored | simulate (STORED) |
-    Events that arrived at a storage unit after the warm-up. An event that arrived at two storage
-    units counts once.
-events_unstored | events | events given up by builder units | simulate (STORED) |
+events_stored | events | events stored | simulate (STORED), measure (STORED) |
+    Events that arrived at a storage unit after the warm-up; measured: that it acknowledged. An
+    event that arrived at two storage units counts once.
+events_unstored | events | events given up by builder units | simulate (STORED), measure (STORED) |
     Accepted events that no storage unit acknowledged within storage.timeout, after the warm-up.
-events_storing | events | events on their way to storage at the end | simulate (STORED) |
+events_storing | events | events on their way to storage at the end | simulate (STORED),
+    measure (STORED) |
     Accepted events that builder units hold at the end of the run: no storage unit has acknowledged
     them.
 stored_throughput_bps | bit/s | throughput of storage | analyse (STORED_INCAST),
-    simulate (STORED) |
+    simulate (STORED), measure (STORED) |
     Payload that arrives at all storage units per second, each event counted once.
 storage_latency_s.min | s | storage latency, minimum | simulate (STORED) |
     Time from an event being built until a storage unit has it, processing included: minimum over

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from daqloom.base.words import rows_of
 from daqloom.scenario.schema.parts import Parts
 
-_MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE
+_BESIDE = Parts.FLOWS | Parts.DATAGRAMS | Parts.STORED
+_MEASURED = Parts.BUILT | Parts.FAULTED | Parts.LAB | Parts.DEVICE | _BESIDE
 TAKES = {"analyse": Parts.ANALYSED | Parts.BROKEN, "simulate": Parts.EVERY, "measure": _MEASURED}
 """Systems that each method evaluates: those with at least one of these parts."""
 

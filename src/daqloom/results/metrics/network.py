@@ -105,7 +105,8 @@ flow_throughput_bps.* | bit/s | throughput of the flow | simulate (FLOWS), measu
     summed over its sources.
 flow_messages.* | messages | messages of the flow | simulate (FLOWS), measure (FLOWS) |
     Messages of the flow received after the warm-up, summed over its sources.
-flow_messages_lost.* | messages | messages of the flow lost | simulate (DATAGRAMS), measure (DATAGRAMS) |
+flow_messages_lost.* | messages | messages of the flow lost | simulate (DATAGRAMS),
+    measure (DATAGRAMS) |
     Messages of a flow over UDP that lost a datagram and whose last one is dropped, or has arrived,
     after the warm-up.
 flow_latency_s.* | s | message latency of the flow | simulate (FLOWS) |
