@@ -205,8 +205,8 @@ packages_test := $(packages_develop) chromium clang-$(CLANG) ethtool ibsim-utils
 	libpangoft2-1.0-0 mpich munge nftables openmpi-bin openssh-client openssh-server opensm \
 	openvswitch-switch prometheus slurm-client slurmctld slurmd
 packages_bench := $(packages_test) liburing-dev
-packages_deb := $(packages_run) build-essential cmake debhelper libdpdk-dev lintian ninja-build pkg-config python3-dev \
-	python3-venv
+packages_deb := $(packages_run) build-essential cmake debhelper libdpdk-dev lintian ninja-build pkg-config \
+	python3-dev python3-venv
 
 build/packages/%: Makefile
 	@lacking=$$(scripts/python.sh packages $(PYTHON)) && \

@@ -52,10 +52,12 @@ def test_every_package_has_its_files() -> None:
     _source, *binary = paragraphs()
     names = [fields["Package"] for fields in binary]
     assert names == ["daqloom", "daqloom-switch", "libdaqloom-dev"]
-    for name in names:
+    for name in ("daqloom", "libdaqloom-dev"):
         for line in (DEBIAN / f"{name}.install").read_text().splitlines():
             path = line.split()[0]
             assert path.startswith("usr/") or (ROOT / path).exists(), path
+    rules = (DEBIAN / "rules").read_text()
+    assert set(re.findall(r"packaging/systemd/(\S+)", rules)) == {each.name for each in SERVICES}
     assert (ROOT / (DEBIAN / "daqloom.examples").read_text().strip() / "alerts.yml").exists()
     for line in (DEBIAN / "libdaqloom-dev.examples").read_text().split():
         assert (ROOT / line / "main.cpp").exists()
