@@ -329,6 +329,13 @@ def test_a_sites_cluster(folder, cluster, tmp_path) -> None:
     )
 
 
+def test_a_shipped_study_is_printed_as_the_file_that_it_is(folder: Path) -> None:
+    for name, path in shipped_studies().items():
+        found = study(folder, "show", name)
+        assert (found.exit_code, found.stdout) == (0, path.read_text())
+    assert study(folder, "show", "no-such").exit_code == BAD_INPUT
+
+
 def test_the_list_names_every_study_with_its_title_and_the_published_figure(folder: Path) -> None:
     found = study(folder, "list")
     assert (found.exit_code, found.stderr) == (0, "")

@@ -49,6 +49,17 @@ def list_(json: options.JsonList = False) -> None:
 
 
 @app.command()
+def show(file: options.Study) -> None:
+    """Print the file of a study, to begin one of your own with.
+
+    \b
+    Example:
+      daqloom study show atlas-min-buffer > mine.toml
+    """
+    print(study_load.find_study(file).read_text(encoding="utf-8"), end="")
+
+
+@app.command()
 def plan(
     file: options.Study, quick: options.Quick = False, store: options.Store = options.STORE
 ) -> None:
