@@ -2,15 +2,21 @@
 
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from daqloom.lab.laboratory import Laboratory
+from daqloom.lab.network import lab_network
 from daqloom.machine.child import Child
+from daqloom.machine.namespace import NETWORK
 from daqloom.machine.traffic import HEADER
 from daqloom.results.errors import MeasureError
+from support.laboratories import rack
+from support.namespaces import can_make_networks
 
 pytestmark = pytest.mark.process
 KEY = 7
@@ -62,6 +68,45 @@ def test_each_message_is_counted_where_it_is_sent_and_received(hosts, kind, data
     assert received == {"sent": {}, "received": {"3": whole}, "overflowed": 0}
     sent = counted_when(source, lambda now: now["sent"]["3"]["messages"] == 10)
     assert sent["sent"] == {"3": whole}
+
+
+@pytest.mark.skipif(not can_make_networks(), reason="this machine allows no network namespaces")
+def test_a_receiver_has_rate_times_time_and_its_link_has_each_frame() -> None:
+    """A source sends message k = 0, 1, … when it is due, at k x 5 ms, or later: in any time at most
+    1 + time / 5 ms messages, a burst of 1. Its delay is that of the next message, so that the time
+    before has all its messages. A message is one frame."""
+    interval_s = 0.005
+    with Laboratory(lab_network(rack(network__switch__tor__model="infinite"))) as lab:
+        program = (sys.executable, "-m", "daqloom.machine.traffic")
+        with ExitStack() as stack:
+            source, target = (
+                stack.enter_context(Child((*lab.hosts[unit].enter, *program), "traffic"))
+                for unit in (0, 2)  # a readout unit and the builder unit
+            )
+            for child in (source, target):
+                child.send({"listen": NETWORK, "key": KEY})
+            _, at = source.answer(), target.answer()
+            flow = FLOW | {"size": 1000, "messages": 0, "interval_s": interval_s}
+            flow |= {"datagram_bytes": 1472, "destinations": [(at["address"], at["udp"])]}
+            before_s = time.monotonic()
+            source.send({"send": flow})
+            source.answer()
+            begun_s = time.monotonic()
+            counted_when(target, lambda now: now["received"].get("3", {}).get("messages", 0) > 100)
+            asked_s = time.monotonic()
+            sent = counted(source)["sent"]["3"]
+            answered_s = time.monotonic()
+            received = counted_when(
+                target, lambda now: now["received"]["3"]["messages"] >= sent["messages"]
+            )["received"]["3"]
+            received_s = time.monotonic()
+        frames = lab.read().ports["access.0.down"].sent
+    assert received["messages"] <= 1 + (received_s - before_s) / interval_s
+    assert sent["messages"] >= (asked_s - begun_s - sent["behind_s"]) / interval_s - 1
+    assert sent["messages"] <= 1 + (answered_s - before_s) / interval_s
+    assert received["size_bytes"] == 1000 * received["messages"]
+    assert received["lost"] == 0
+    assert frames >= received["messages"]
 
 
 def test_a_message_is_lost_when_a_later_one_comes_before_it_is_complete(hosts) -> None:
