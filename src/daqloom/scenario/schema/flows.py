@@ -1,5 +1,5 @@
-"""[flows.NAME]: messages of load generators and benchmarks, alone or as background traffic of an
-event builder."""
+"""[flows.NAME]: messages of load generators and benchmarks, alone in a simulation, or as background
+traffic of a simulated or measured event builder."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,7 +20,9 @@ FlowName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+$", max_len
 
 
 class Flow(Part):
-    """A flow: messages of one size, from one or all hosts, to one or a random other host."""
+    """A flow: messages of one size, from one or all hosts, to one or a random other
+    host. A measurement sends flows over TCP or UDP between the hosts of its units, and classes
+    (`service_level`) and RDMA exist only in simulation."""
 
     source: Host
     """Sending host, by its name or number; "every": each numbered host. Numbers begin at 0 and
@@ -49,8 +51,8 @@ class Flow(Part):
     retransmit: a message that loses a datagram is lost, and a message is complete when it is
     sent."""
     service_level: int = Field(default=0, ge=0, le=15)
-    """Service level of the messages: on Ethernet, the class of their frames, 0 to 7 (802.1p
-    priority); on InfiniBand, network.lanes maps it to a virtual lane."""
+    """Service level of the messages, simulated only: on Ethernet, the class of their frames, 0 to 7
+    (802.1p priority); on InfiniBand, network.lanes maps it to a virtual lane."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
