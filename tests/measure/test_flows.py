@@ -1,26 +1,46 @@
 """Flows beside a measured run: they share the network with event building, or are refused."""
 
 import os
+import select
 import signal
+import subprocess
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from daqloom.deployment.fabric_system import fabric_system
 from daqloom.deployment.scenarios import load
 from daqloom.lab import validity
+from daqloom.lab.balance import Balance, settle
+from daqloom.lab.laboratory import Laboratory
 from daqloom.machine.launch import Local
 from daqloom.machine.traffic import Count
-from daqloom.measure.flows import FlowCounts, Flows, flow_warnings
+from daqloom.measure.dry_run import dry_run
+from daqloom.measure.flows import FlowCounts, Flows, check_flows, flow_warnings, interval_s
 from daqloom.measure.new_setup import new_setup
 from daqloom.measure.plan import control_of, measurement_plan, plan_of
-from daqloom.measure.run import measure
+from daqloom.measure.run import Progress, measure
 from daqloom.results.errors import MeasureError
+from daqloom.scenario import to_toml
 from daqloom.scenario.errors import ScenarioError
-from support.children import children
+from support.children import HUNG_S, children
+from support.measure.small_runs import DAQLOOM
 from support.namespaces import NETWORKS
 
 TO_THE_BUILDER = ("flows.a.source=0", "flows.a.destination=1")
+
+
+def traffic_programs(parent: int) -> list[int]:
+    """Return the children of a process that send and receive flows."""
+    found = []
+    for pid in children(parent):
+        with suppress(OSError):  # it has just ended
+            if b"daqloom.machine.traffic" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
 
 
 class NoPrograms(Local):
@@ -47,6 +67,64 @@ def test_a_flow_of_a_laboratory_meets_the_events_in_its_ports(monkeypatch) -> No
     arrived, lost = (result.metrics[f"flow_messages{which}"]["a"] for which in ("", "_lost"))
     assert lost / (arrived + lost) > 0.3
     assert result.metrics["packets_dropped"] > 0
+
+
+@pytest.mark.process
+@NETWORKS[1]
+def test_events_and_a_flow_share_a_link_until_the_balance(monkeypatch) -> None:
+    """The builder's link carries 20 Hz x 60 kB of events and 6 Mb/s of a flow over TCP. The
+    counters begin a little apart, so a half of either may be missing; the link has more than one
+    of both. Nothing sends when packets are balanced."""
+    at_balance: list[list[int]] = []
+
+    def settle_now(lab: Laboratory) -> Balance:
+        at_balance.append(traffic_programs(os.getpid()))
+        return settle(lab)
+
+    monkeypatch.setattr(validity, "KINDS", ())  # counts hold on a busy machine too
+    monkeypatch.setattr("daqloom.measure.run.settle", settle_now)
+    rate = ("flows.a.size=1500 B", "flows.a.interval=2 ms")
+    found = measure(given(*rate, "measure.duration=3 s", "measure.warmup=1 s"))
+    on_link_bps = 20e6 * (found.metric("link_utilisation.access.0.down") or 0)
+    events_bps, flow_bps = (
+        found.metric(name) or 0 for name in ("throughput_bps", "flow_throughput_bps.a")
+    )
+    assert min(events_bps, flow_bps) > 0
+    assert on_link_bps > max(events_bps + flow_bps / 2, flow_bps + events_bps / 2)
+    assert at_balance == [[]]
+    assert found.metric("packets_unaccounted") == 0
+
+
+@pytest.mark.process
+def test_no_program_of_flows_outlives_a_killed_measurement(tmp_path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(to_toml(given("measure.transport=tcp", scenario="laptop")))
+    command = [*DAQLOOM, "measure", file, "--duration", "60 s"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        try:
+            while len(pids := traffic_programs(run.pid)) < 2:
+                assert run.poll() is None
+            programs = [os.pidfd_open(pid) for pid in pids]
+        finally:
+            run.kill()
+    for program in programs:  # readable when the process has ended
+        assert select.select([program], [], [], HUNG_S)[0]
+        os.close(program)
+
+
+@pytest.mark.process
+def test_the_end_of_a_program_during_a_run_ends_the_run() -> None:
+    killed: list[int] = []
+
+    def kill_one(progress: Progress) -> None:
+        if progress.share and not killed:
+            killed.append(traffic_programs(os.getpid())[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    # Longer than the time limit of a test: the run ends before its end.
+    long = given("measure.transport=tcp", "measure.duration=1 h", scenario="laptop")
+    with pytest.raises(MeasureError, match=r"the flows of unit [01]'s host: "):
+        measure(long, progress=kill_one)
 
 
 @pytest.mark.process
@@ -93,10 +171,40 @@ def test_flows_that_cannot_be_measured_are_refused_before_the_start(keys, reason
         )
 
 
-def test_a_message_over_udp_has_room_for_its_header() -> None:
-    scenario = given("flows.a.transport=udp", "flows.a.size=20 B")
-    with pytest.raises(ScenarioError, match="26 B or more"):
-        measurement_plan(scenario, seed=None, launcher=None, traced=False, arrivals=False)
+@pytest.mark.parametrize(("size_bytes", "last_bytes"), [(20, 20), (1472 + 25, 25)])
+def test_each_datagram_of_a_message_has_room_for_a_header(size_bytes, last_bytes) -> None:
+    """A datagram in a frame of 1500 B has 1472 B of payload."""
+    scenario = given("flows.a.transport=udp", f"flows.a.size={size_bytes} B")
+    with pytest.raises(ScenarioError, match=f"would have {last_bytes} B; expected 26 B or more"):
+        next(dry_run(scenario))
+    check_flows(given("flows.a.transport=udp", "flows.a.size=1472 B"))
+    check_flows(given("flows.a.transport=udp", f"flows.a.size={1472 + 26} B"))
+
+
+def test_flows_on_several_machines_require_a_network() -> None:
+    hosts = ("measure.launch=ssh", 'measure.hosts=["x", "y"]', "measure.certificates=certificates")
+    keys = ("measure.transport=tcp", *hosts, "measure.bind=10.0.0.1")
+    with pytest.raises(ScenarioError, match=r"flows\.a: its programs .* set measure\.network"):
+        check_flows(given(*keys, scenario="laptop"))
+    check_flows(given(*keys, "measure.network=10.0.0.0/24", scenario="laptop"))
+
+
+def test_a_dry_run_lists_the_programs_of_flows() -> None:
+    """Hosts of units 0 and 1 are the ends of the flow."""
+    lines = list(dry_run(given("measure.transport=tcp", scenario="laptop")))
+    heading = lines.index("# the flows, on the hosts of their units")
+    assert [line.split()[1:] for line in lines[heading + 1 :]] == 2 * [
+        ["-m", "daqloom.machine.traffic"]
+    ]
+
+
+@pytest.mark.parametrize("header_bytes", [40, 52])
+def test_a_load_is_that_of_the_simulation(header_bytes: int) -> None:
+    """A segment of 1000 B takes 1000 + 40 or, with timestamps, 52 + 38 B of the wire of 40 Mb/s."""
+    stamps = f"transport.timestamps={str(header_bytes == 52).lower()}"
+    scenario = given("flows.a.size=1000 B", "flows.a.load=0.5", stamps)
+    found_s = interval_s(scenario, fabric_system(scenario), scenario.flows["a"], 0)
+    assert found_s == pytest.approx(8 * (1000 + header_bytes + 38) / 40e6 / 0.5)
 
 
 def test_a_run_control_refuses_flows_and_takes_no_new_ones(tmp_path) -> None:
@@ -117,6 +225,7 @@ def test_a_late_sender_a_silent_flow_and_a_slow_receiver_are_warnings() -> None:
     assert flow_warnings(scenario, begin, counts(6.0, 0.09, 9, 2)) == []
     found = flow_warnings(scenario, begin, counts(6.0, 0.11, 5, 4))  # 2 % of 5 s are 0.1 s
     assert len(found) == 3
+    assert "0 B were sent after the warm-up and 0 B received" in found[0]
     assert "flows.a did not reach its rate: a sender was 110 ms late" in found[0]
     assert found[1] == "no message of flows.a arrived after the warm-up"
     assert found[2].startswith("2 datagrams of flows were lost by receiving programs")

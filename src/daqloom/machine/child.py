@@ -59,6 +59,11 @@ class Child:
         """Return the value of the next JSON line. Raises MeasureError if the process has ended."""
         return json.loads(self.read_line())
 
+    def check(self) -> None:
+        """Raise MeasureError if the process has ended."""
+        if self._process.poll() is not None:
+            raise self._exit_error()
+
     def _exit_error(self) -> MeasureError:
         assert self._process.stderr is not None
         lines = self._process.stderr.read().strip().splitlines() or ["no reason given"]

@@ -8,7 +8,7 @@ from daqloom.lab import kernel
 from daqloom.lab.network import lab_network
 from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import places
-from daqloom.measure.plan import launcher_of, plan_of
+from daqloom.measure.plan import check_programs, launcher_of, plan_of, programs_of
 from daqloom.scenario.schema.models import Scenario
 
 
@@ -17,6 +17,7 @@ def dry_run(scenario: Scenario) -> Iterator[str]:
     ScenarioError and MeasureError in the cases in which the run would."""
     measure = check_measurable(scenario).measure
     plan_of(scenario)
+    check_programs(scenario)
     if measure.has_lab:
         yield from _laboratory(scenario)
     if measure.device:
@@ -26,6 +27,9 @@ def dry_run(scenario: Scenario) -> Iterator[str]:
     yield f"# {units} units, with the run's token on their standard input"
     for task in launcher_of(scenario).tasks(range(units), listens):
         yield shlex.join(task.command)
+    for programs in programs_of(scenario, launcher_of(scenario)):
+        yield f"# {programs.what}, on the hosts of their units"
+        yield from map(shlex.join, programs.commands().values())
     if measure.launch == "by-hand":
         yield "# measure.launch = by-hand: `daqloom control` prints the command that starts units"
 

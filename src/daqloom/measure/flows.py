@@ -1,5 +1,6 @@
 """Flows beside a measured run: programs on the hosts of units send and receive their messages."""
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from daqloom.deployment.flow_ends import flow_destination, flow_sources
 from daqloom.machine.launch import Launcher
 from daqloom.machine.traffic import HEADER, Count, sum_up
 from daqloom.measure.configure import kernel_congestion
-from daqloom.measure.programs import Programs
+from daqloom.measure.programs import Programs, check_network
 from daqloom.results.metrics import with_unit
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.flows import Flow
@@ -18,8 +19,6 @@ from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BY
 from daqloom.scenario.schema.models import Scenario
 
 UDP_HEADERS_BYTES = 20 + 8
-TCP_HEADERS_BYTES = 20 + 32
-"""With time stamps, which Linux sends."""
 LATE_SHARE = 0.02
 """A sender that is later than this share of its time has not reached its rate."""
 
@@ -43,10 +42,13 @@ def check_flows(scenario: Scenario) -> None:
             raise ScenarioError(
                 f"{key}.service_level = {flow.service_level}: measured flows have no classes; use 0"
             )
-        if flow.transport == "udp" and flow.size < HEADER.size:
+        last_bytes = flow.size % (scenario.network.mtu - UDP_HEADERS_BYTES)
+        if flow.transport == "udp" and 0 < last_bytes < HEADER.size:
             raise ScenarioError(
-                f"{key}.size: a measured message over UDP has {HEADER.size} B or more"
+                f"{key}.size = {flow.size} B: the last datagram of a measured message over UDP "
+                f"would have {last_bytes} B; expected {HEADER.size} B or more, so change the size"
             )
+        check_network(scenario, key)
         used = set(flow_sources(scenario, system)[name]) | set(
             _destinations(scenario, system, name)
         )
@@ -62,14 +64,15 @@ def _destinations(scenario: Scenario, system: FabricSystem, name: str) -> list[i
     return list(range(len(system.hosts))) if to is None else [to]
 
 
-def _interval_s(scenario: Scenario, system: FabricSystem, flow: Flow, source: int) -> float:
+def interval_s(scenario: Scenario, system: FabricSystem, flow: Flow, source: int) -> float:
     """Return the mean time between two messages of a source."""
     if not flow.load:
         return flow.interval
-    headers = UDP_HEADERS_BYTES if flow.transport == "udp" else TCP_HEADERS_BYTES
-    payload = scenario.network.mtu - headers
-    headers += FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
-    wire_bytes = flow.size + -(-flow.size // payload) * headers
+    wire_bytes = scenario.wire_bytes(flow.size)
+    if flow.transport == "udp":
+        headers = UDP_HEADERS_BYTES + FRAME_OVERHEAD_BYTES + WIRE_OVERHEAD_BYTES
+        datagrams = math.ceil(flow.size / (scenario.network.mtu - UDP_HEADERS_BYTES))
+        wire_bytes = flow.size + datagrams * headers
     host = system.hosts[source]
     [rate_bps] = {c.rate_bps for c in system.fabric.cables if host in (c.a.node, c.b.node)}
     return 8 * wire_bytes / rate_bps / flow.load
@@ -122,7 +125,7 @@ class Flows(Programs):
             "destinations": [(end["address"], end[kind]) for end in ends],
             "size": flow.size,
             "messages": flow.messages,
-            "interval_s": _interval_s(scenario, self._system, flow, source),
+            "interval_s": interval_s(scenario, self._system, flow, source),
             "poisson": flow.arrivals == "poisson",
             "start_s": flow.start,
             "outstanding": flow.outstanding,
@@ -177,11 +180,14 @@ def flow_warnings(scenario: Scenario, begin: FlowCounts, end: FlowCounts) -> lis
     between two moments, and about losses at receiving programs."""
     found = []
     for name, count in end.sent.items():
-        late_s = count.behind_s
+        late_s, before = count.behind_s, begin.sent[name]
+        received_bytes = end.received[name].size_bytes - begin.received[name].size_bytes
         if late_s > LATE_SHARE * max(end.time_s - scenario.flows[name].start, 0):
             found.append(
                 f"flows.{name} did not reach its rate: a sender was {with_unit(late_s, 's')} late "
-                "at the end; the network, or the programs on this machine, carry less"
+                f"at the end; {with_unit(count.size_bytes - before.size_bytes, 'B')} were sent "
+                f"after the warm-up and {with_unit(received_bytes, 'B')} received, which is what "
+                "the network, or the programs on this machine, carry"
             )
         if end.received[name].messages == begin.received[name].messages:
             found.append(f"no message of flows.{name} arrived after the warm-up")

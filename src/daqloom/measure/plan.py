@@ -24,8 +24,9 @@ from daqloom.machine.open_files import check_open_files, files_of_a_control
 from daqloom.measure.check import check_measurable
 from daqloom.measure.configure import check_live, files_of_a_unit, machines, places, slots_of_run
 from daqloom.measure.fault_plan import UnitOutage, unit_outages
-from daqloom.measure.flows import check_flows
-from daqloom.measure.storage import check_storage
+from daqloom.measure.flows import Flows, check_flows
+from daqloom.measure.programs import Programs
+from daqloom.measure.storage import Storage, check_storage
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
@@ -73,8 +74,7 @@ def measurement_plan(
             f'building.protocol = "{protocol}" has no event manager at which events arrive; '
             'use "pull", or measure without arrivals'
         )
-    check_flows(scenario)
-    check_storage(scenario)
+    check_programs(scenario)
     if scenario.storage.units:  # the senders of accepted events are the sink
         scenario = override(scenario, {"measure.sink": "user"})
     outages = unit_outages(scenario)
@@ -244,6 +244,18 @@ def control_of(
         steering=steering,
         store=store,
     )
+
+
+def check_programs(scenario: Scenario) -> None:
+    """Raise ScenarioError for flows or storage that cannot be measured."""
+    check_flows(scenario)
+    check_storage(scenario)
+
+
+def programs_of(scenario: Scenario, launcher: Launcher) -> list[Programs]:
+    """Return the programs beside the units, which are not yet started."""
+    kinds = ((Flows, scenario.flows), (Storage, scenario.storage.units))
+    return [kind(scenario, launcher) for kind, is_given in kinds if is_given]
 
 
 def refuse_programs(scenario: Scenario) -> None:

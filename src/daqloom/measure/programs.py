@@ -10,7 +10,17 @@ from typing import Any, Self
 from daqloom.machine.child import Child
 from daqloom.machine.launch import Launcher
 from daqloom.machine.namespace import NETWORK
+from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
+
+
+def check_network(scenario: Scenario, key: str) -> None:
+    """Raise ScenarioError if programs on several machines have no addresses for each other."""
+    if scenario.measure.spans_machines and not scenario.measure.network:
+        raise ScenarioError(
+            f"{key}: its programs on several machines need addresses for each other; set "
+            "measure.network to the network of the units' hosts"
+        )
 
 
 class Programs(ABC):
@@ -28,7 +38,7 @@ class Programs(ABC):
         **settings: Any,
     ) -> None:
         self._scenario, self._launcher, self._settings = scenario, launcher, settings
-        self._module, self._what, self._used = module, what, sorted(set(hosts))
+        self._module, self.what, self._used = module, what, sorted(set(hosts))
         self._programs: dict[int, Child] = {}
         self._addresses: dict[int, dict[str, Any]] = {}
         """Address of each program, by number of the host's unit."""
@@ -37,11 +47,9 @@ class Programs(ABC):
     def __enter__(self) -> Self:
         measure = self._scenario.measure
         network = NETWORK if measure.is_apart else measure.network or "127.0.0.0/8"
-        program = (sys.executable, "-m", self._module)
         with ExitStack() as stack:
-            for unit in self._used:
-                command = self._launcher.command_at(unit, program)
-                child = Child(command, f"{self._what} of unit {unit}'s host")
+            for unit, command in self.commands().items():
+                child = Child(command, f"{self.what} of unit {unit}'s host")
                 self._programs[unit] = stack.enter_context(child)
             step = {"listen": network, "key": secrets.randbits(64), **self._settings}
             self._addresses = self._ask_all(step)
@@ -49,7 +57,21 @@ class Programs(ABC):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all programs; a second call has no effect."""
         self._stack.close()
+
+    def commands(self) -> dict[int, tuple[str, ...]]:
+        """Return the command that starts each program, by number of the host's unit."""
+        program = (sys.executable, "-m", self._module)
+        return {unit: self._launcher.command_at(unit, program) for unit in self._used}
+
+    def check(self) -> None:
+        """Raise MeasureError if a program has ended."""
+        for program in self._programs.values():
+            program.check()
 
     def _ask(self, unit: int, step: dict[str, Any]) -> Any:
         """Return the answer of a host's program. Raises MeasureError if it has ended."""

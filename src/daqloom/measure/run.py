@@ -26,9 +26,8 @@ from daqloom.machine.launch import ByHand, Launcher
 from daqloom.machine.namespaces import Namespaces, tools_of
 from daqloom.measure.bench import Bench, bench_for
 from daqloom.measure.configure import places
-from daqloom.measure.flows import Flows
 from daqloom.measure.inject import Injector
-from daqloom.measure.plan import MeasurementPlan, control_of, measurement_plan
+from daqloom.measure.plan import MeasurementPlan, control_of, measurement_plan, programs_of
 from daqloom.measure.recorder import Recorder
 from daqloom.measure.result import (
     Record,
@@ -38,7 +37,6 @@ from daqloom.measure.result import (
     with_timeline,
 )
 from daqloom.measure.signals import SignalledError, stopped_by_signals, unless_stopped
-from daqloom.measure.storage import Storage
 from daqloom.results.errors import MeasureError
 from daqloom.results.result import Result, StoppedError
 from daqloom.scenario.schema.models import Scenario
@@ -161,7 +159,9 @@ class _Run:
                 if not record.readings:
                     return None
                 await self._end()
-            if self._lab:  # all units have ended: nothing moves any more
+            if self._lab:  # units have ended, and programs end: nothing moves any more
+                for programs in record.beside:
+                    programs.close()
                 balance = await asyncio.to_thread(settle, self._lab)
                 if self._before:
                     balance = balance.since(self._before)
@@ -193,8 +193,7 @@ class _Run:
                 Namespaces(places(scenario).units + scenario.storage.units, tools)
             )
             launcher = namespaces.launching(launcher)
-        kinds = ((Flows, scenario.flows), (Storage, scenario.storage.units))
-        beside = [kind(scenario, launcher) for kind, is_given in kinds if is_given]
+        beside = programs_of(scenario, launcher)
         device = stack.enter_context(DeviceUnderTest(scenario)) if measure.device else None
         socket_file = None
         if bench:
@@ -276,6 +275,8 @@ class _Run:
             await unless_stopped(failed, self._stop, rest_s)
             if control.run.phase in (Phase.ERROR, Phase.ENDED):
                 raise MeasureError(control.failure())
+            for programs in self._record.beside:
+                programs.check()
             now = control.totals()
             counted = metrics(difference(begin, now), packing)
             if self._lab and readings:
