@@ -56,6 +56,13 @@ def test_a_rack_has_its_hosts_switches_cables_and_ways() -> None:
     assert network.towards == (core, tor)
 
 
+def test_storage_units_have_hosts_behind_those_of_other_units() -> None:
+    network = lab_network(rack(readout__units=2, builders__units=1, storage__units=2))
+    assert [host.name for host in network.hosts][3:] == ["storage.0", "storage.1"]
+    assert {cable.hosts for cable in network.cables} >= {(3, -1), (4, -1)}
+    assert all(towards[3] and towards[4] for towards in network.towards)
+
+
 def test_every_host_of_a_tree_has_one_way_without_a_loop() -> None:
     tree = {"shape": "fat-tree", "leaves": 2, "spines": 2, "hosts_per_leaf": 3}
     keys = {f"network.{key}": value for key, value in tree.items()}

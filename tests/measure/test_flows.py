@@ -142,17 +142,17 @@ def test_all_messages_of_a_flow_arrive_after_its_start() -> None:
 def test_the_end_of_a_program_of_flows_is_an_error_with_its_host() -> None:
     scenario = given("measure.transport=tcp", scenario="laptop")
     with (
-        pytest.raises(MeasureError, match="the flows of unit 0's host: "),
+        pytest.raises(MeasureError, match=r"the flows of unit \d's host: "),
         Flows(scenario, NoPrograms()),
     ):
         pass
     before = set(children())
     with Flows(scenario, Local()) as flows:
-        flows.begin()
+        flows.begin("test")
         flows.count()
         for child in set(children()) - before:
             os.kill(child, signal.SIGKILL)
-        with pytest.raises(MeasureError, match="the flows of unit 0's host: "):
+        with pytest.raises(MeasureError, match=r"the flows of unit \d's host: "):
             deque(iter(flows.count, None))
 
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from select import select
 from typing import Any, Self
 
 from daqloom.results.errors import MeasureError
@@ -55,14 +56,22 @@ class Child:
         """Write a line of JSON. Raises MeasureError if the process has ended."""
         self.write_line(json.dumps(what))
 
-    def answer(self) -> Any:
-        """Return the value of the next JSON line. Raises MeasureError if the process has ended."""
+    def answer(self, timeout_s: float | None = None) -> Any:
+        """Return the value of the next JSON line. Raises MeasureError if the process has ended, or
+        has written nothing within the timeout."""
+        assert self._process.stdout is not None
+        if timeout_s is not None and not select([self._process.stdout], [], [], timeout_s)[0]:
+            raise MeasureError(f"{self._what}: no answer within {timeout_s:g} s")
         return json.loads(self.read_line())
 
     def check(self) -> None:
         """Raise MeasureError if the process has ended."""
         if self._process.poll() is not None:
             raise self._exit_error()
+
+    def kill(self) -> None:
+        """End the process, even if it is stopped."""
+        self._process.kill()
 
     def _exit_error(self) -> MeasureError:
         assert self._process.stderr is not None

@@ -28,7 +28,7 @@ def dry_run(scenario: Scenario) -> Iterator[str]:
     for task in launcher_of(scenario).tasks(range(units), listens):
         yield shlex.join(task.command)
     for programs in programs_of(scenario, launcher_of(scenario)):
-        yield f"# {programs.what}, on the hosts of their units"
+        yield f"# {programs.title}"
         yield from map(shlex.join, programs.commands().values())
     if measure.launch == "by-hand":
         yield "# measure.launch = by-hand: `daqloom control` prints the command that starts units"

@@ -93,6 +93,8 @@ class FlowCounts:
 class Flows(Programs):
     """The flows of a scenario."""
 
+    title = "the flows, on the hosts of their units"
+
     def __init__(self, scenario: Scenario, launcher: Launcher) -> None:
         self._system = fabric_system(scenario)
         self._sources = flow_sources(scenario, self._system)
@@ -100,25 +102,26 @@ class Flows(Programs):
             name: _destinations(scenario, self._system, name) for name in self._sources
         }
         ends = (*self._sources.values(), *self._targets.values())
-        hosts = {unit for units in ends for unit in units}
-        super().__init__(scenario, launcher, "daqloom.machine.traffic", hosts, "the flows")
+        hosts = {_name(unit): unit for unit in sorted({unit for units in ends for unit in units})}
+        super().__init__(scenario, launcher, "daqloom.machine.traffic", hosts)
+        self._addresses: dict[str, dict[str, Any]] = {}
         self._began_s = 0.0
         self._counts: list[FlowCounts] = []
 
-    def prepare(self, run: str) -> None:
-        """Nothing is to be prepared."""
+    def _open(self, listen: dict[str, Any]) -> None:
+        self._addresses = self._ask_all(listen)
 
-    def begin(self) -> None:
+    def begin(self, run: str) -> None:
         """Let all sources send. Raises MeasureError."""
         self._began_s = time.monotonic()
         for number, (name, sources) in enumerate(self._sources.items()):
             for source in sources:
-                self._ask(source, {"send": self._orders(number, name, source)})
+                self._ask(_name(source), {"send": self._orders(number, name, source)})
 
     def _orders(self, number: int, name: str, source: int) -> dict[str, Any]:
         scenario, flow = self._scenario, self._scenario.flows[name]
         kind = "udp" if flow.transport == "udp" else "tcp"
-        ends = [self._addresses[unit] for unit in self._targets[name] if unit != source]
+        ends = [self._addresses[_name(unit)] for unit in self._targets[name] if unit != source]
         return {
             "number": number,
             "source": source,
@@ -148,14 +151,21 @@ class Flows(Programs):
         now_s = time.monotonic() - self._began_s
         self._counts.append(FlowCounts(now_s, sent, received, overflowed))
 
-    def metrics(self) -> dict[str, Any]:
-        """Return the metrics of each flow between both counts."""
+    def finish(self) -> None:
+        """Leave the counts of the end, because sources have gone on."""
+
+    def metrics(self, window_s: float, share: float) -> dict[str, Any]:
+        """Return the metrics of each flow between both counts, by their own times."""
         return flow_metrics(self._scenario, *self._counts) if len(self._counts) == 2 else {}
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings about flows."""
         if len(self._counts) == 2:
             yield from flow_warnings(self._scenario, *self._counts)
+
+
+def _name(unit: int) -> str:
+    return f"the flows of unit {unit}'s host"
 
 
 def flow_metrics(

@@ -3,7 +3,7 @@
 import secrets
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -24,35 +24,29 @@ def check_network(scenario: Scenario, key: str) -> None:
 
 
 class Programs(ABC):
-    """A program of Python, `module`, on each of the `hosts`, given by number of their units; a
-    context. `launcher` starts them; `what` begins the message of a failure; `settings` are in the
-    first step of all. Entering raises MeasureError if one cannot be started."""
+    """Programs of the Python module `module`; a context. `hosts` has the number of a unit on the
+    host of each program, by a name that begins the message of its failure. Entering raises
+    MeasureError if one cannot be started."""
+
+    title: str
+    """Heading of the commands in a dry run."""
 
     def __init__(
-        self,
-        scenario: Scenario,
-        launcher: Launcher,
-        module: str,
-        hosts: Iterable[int],
-        what: str,
-        **settings: Any,
+        self, scenario: Scenario, launcher: Launcher, module: str, hosts: Mapping[str, int]
     ) -> None:
-        self._scenario, self._launcher, self._settings = scenario, launcher, settings
-        self._module, self.what, self._used = module, what, sorted(set(hosts))
-        self._programs: dict[int, Child] = {}
-        self._addresses: dict[int, dict[str, Any]] = {}
-        """Address of each program, by number of the host's unit."""
+        self._scenario, self._launcher = scenario, launcher
+        self._module, self._hosts = module, hosts
+        self._programs: dict[str, Child] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         measure = self._scenario.measure
         network = NETWORK if measure.is_apart else measure.network or "127.0.0.0/8"
         with ExitStack() as stack:
-            for unit, command in self.commands().items():
-                child = Child(command, f"{self.what} of unit {unit}'s host")
-                self._programs[unit] = stack.enter_context(child)
-            step = {"listen": network, "key": secrets.randbits(64), **self._settings}
-            self._addresses = self._ask_all(step)
+            for name, command in self.commands().items():
+                child = self._programs[name] = stack.enter_context(Child(command, name))
+                stack.callback(child.kill)  # a stalled program does not end with its input
+            self._open({"listen": network, "key": secrets.randbits(64)})
             self._stack = stack.pop_all()
         return self
 
@@ -63,42 +57,49 @@ class Programs(ABC):
         """End all programs; a second call has no effect."""
         self._stack.close()
 
-    def commands(self) -> dict[int, tuple[str, ...]]:
-        """Return the command that starts each program, by number of the host's unit."""
+    def commands(self) -> dict[str, tuple[str, ...]]:
+        """Return the command that starts each program, by its name."""
         program = (sys.executable, "-m", self._module)
-        return {unit: self._launcher.command_at(unit, program) for unit in self._used}
+        return {name: self._launcher.command_at(at, program) for name, at in self._hosts.items()}
 
     def check(self) -> None:
-        """Raise MeasureError if a program has ended."""
+        """Raise MeasureError if a program has ended without which the run is not the scenario's."""
         for program in self._programs.values():
             program.check()
 
-    def _ask(self, unit: int, step: dict[str, Any]) -> Any:
-        """Return the answer of a host's program. Raises MeasureError if it has ended."""
-        self._programs[unit].send(step)
-        return self._programs[unit].answer()
+    def _ask(self, name: str, step: Mapping[str, Any]) -> Any:
+        """Return the answer of a program. Raises MeasureError if it has ended."""
+        return self._ask_all(step, [name])[name]
 
-    def _ask_all(self, step: dict[str, Any]) -> dict[int, Any]:
-        """Return the answers of all programs, which get the step at the same time."""
-        for program in self._programs.values():
+    def _ask_all(self, step: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the answers of programs, by default of all, to a step that they get at the same
+        time. Raises MeasureError if one has ended."""
+        programs = {name: self._programs[name] for name in names} or self._programs
+        for program in programs.values():
             program.send(step)
-        return {unit: program.answer() for unit, program in self._programs.items()}
+        return {name: program.answer() for name, program in programs.items()}
 
     @abstractmethod
-    def prepare(self, run: str) -> None:
-        """Give orders before the units of this run start. Raises MeasureError."""
+    def _open(self, listen: dict[str, Any]) -> None:
+        """Give the first steps to the started programs; `listen`: a step with their network, and
+        the key of this run."""
 
     @abstractmethod
-    def begin(self) -> None:
-        """Begin when all units build events. Raises MeasureError."""
+    def begin(self, run: str) -> None:
+        """Begin when all units of this run build events. Raises MeasureError."""
 
     @abstractmethod
     def count(self) -> None:
         """Read the counters: after the warm-up, and at the end. Raises MeasureError."""
 
     @abstractmethod
-    def metrics(self) -> dict[str, Any]:
-        """Return the metrics between both counts; none if there are not yet both."""
+    def finish(self) -> None:
+        """Read final counters, when all units have ended. Raises MeasureError."""
+
+    @abstractmethod
+    def metrics(self, window_s: float, share: float) -> dict[str, Any]:
+        """Return the metrics between both counts; none if there are not yet both. `window_s`: time
+        between them; `share`: that of payload in multi-fragment packets."""
 
     @abstractmethod
     def warnings(self) -> Iterator[str]:

@@ -149,8 +149,9 @@ def _metrics(record: Record, counted: Reading) -> dict[str, Any]:
     values |= {f"events_{f}": fates[f] for f in ("not_processed", "not_written") if f in fates}
     if first_s := max((counters.first_mep_s or 0 for counters in totals.values()), default=0):
         values["first_event_s"] = first_s
+    share = fragment_share(list(totals.values())) or 1.0
     for programs in record.beside:
-        values |= programs.metrics()
+        values |= programs.metrics(window_s(counted), share)
     causes = Counter(refusals(totals))
     causes.update({str(why): count for why, count in control.refused.items()})
     return values | ({"refused": dict(causes)} if causes else {})

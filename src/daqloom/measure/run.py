@@ -159,9 +159,13 @@ class _Run:
                 if not record.readings:
                     return None
                 await self._end()
-            if self._lab:  # units have ended, and programs end: nothing moves any more
-                for programs in record.beside:
-                    programs.close()
+            for programs in record.beside:
+                try:
+                    await asyncio.to_thread(programs.finish)
+                except MeasureError as error:
+                    record.failure = record.failure or str(error)
+                programs.close()
+            if self._lab:  # nothing moves any more
                 balance = await asyncio.to_thread(settle, self._lab)
                 if self._before:
                     balance = balance.since(self._before)
@@ -221,7 +225,7 @@ class _Run:
         )
         recorder = Recorder(measure.heartbeat)
         for programs in beside:
-            stack.enter_context(programs).prepare(control.plan.run)
+            stack.enter_context(programs)
         return Record(plan, control, recorder, injector, device, *began, bench, beside)
 
     def _log(self, event: RunEvent) -> None:
@@ -243,7 +247,7 @@ class _Run:
             record.recorder.began_s = record.began_s = control.now_s()
             record.injector.begin(record.began_s)
             for programs in record.beside:
-                await asyncio.to_thread(programs.begin)
+                await asyncio.to_thread(programs.begin, control.plan.run)
             await self._course(0.0, measure.warmup)
             record.readings.append(control.totals())
             for programs in record.beside:

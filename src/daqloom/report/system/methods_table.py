@@ -43,6 +43,11 @@ ROWS = (
     "events_checked",
     "events_wrong",
     "events_repeated",
+    "events_accepted",
+    "events_stored",
+    "events_unstored",
+    "events_storing",
+    "stored_throughput_bps",
     "units_lost",
     "host_pressure",
     "host_lateness",
@@ -163,7 +168,8 @@ def _work(found: MethodResults, units: int, cores: int) -> str:
     if measure.source == "generator" and measure.content == "every":
         works.insert(0, "generate every fragment")
     if measure.sink == "check":
-        works.append("check every byte")
+        is_stored = found.scenario.storage.units > 0
+        works.append("store accepted events" if is_stored else "check every byte")
     if measure.sink == "file":
         works.append("write files")
     where = f" on {cores} cores" if measure.launch == "local" else ""

@@ -34,8 +34,8 @@ a suffix. **A number that a method cannot give is absent, never zero.**
 ## `metrics`
 
 Tables and figures show labels. Shares have the unit 1 and are shown in per cent.
-Quantiles (`p50`, `p99`) are the middle of a bucket of a histogram: within 0.4 % of the exact value in
-simulation, within 3 % in a measurement, whose maxima are the end of a bucket. Means are exact.
+Quantiles (`p50`, `p99`) are the middle of a bucket of a histogram: within 0.4 % of the exact value
+in simulation, within 3 % in a measurement, whose maxima are the end of a bucket. Means are exact.
 
 A method gives a metric for systems with one of the parts in brackets: a protocol, a
 transport, a network, or several together; without brackets, for all that it takes:
