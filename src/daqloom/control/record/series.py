@@ -129,22 +129,17 @@ def merge_bins(kind: Kind, columns: Columns, width_s: float) -> Columns:
     found: Columns = {}
     for name, how in kind.columns.items():
         values = columns[name]
-        if how == "first":
-            found[name] = values[begins]
-        elif how == "last":
-            found[name] = values[ends]
-        elif how == "max":
-            found[name] = np.fmax.reduceat(values, begins)
-        elif how == "min":
-            found[name] = np.fmin.reduceat(values, begins)
+        if how in ("first", "last"):
+            found[name] = values[begins if how == "first" else ends]
+        elif how in ("max", "min"):
+            found[name] = (np.fmax if how == "max" else np.fmin).reduceat(values, begins)
         else:
-            factor = np.where(np.isnan(values), 0, weight) if how == "mean" else 1.0
+            known = ~np.isnan(values)
+            factor = known * (weight if how == "mean" else 1.0)
             summed = np.add.reduceat(np.nan_to_num(values) * factor, begins)
-            by = np.add.reduceat(factor * np.ones(len(values)), begins)
-            empty = np.add.reduceat(~np.isnan(values), begins) == 0
-            found[name] = np.where(empty, np.nan, summed / np.maximum(by, 1e-300))
-            if how == "sum":
-                found[name] = np.where(empty, np.nan, summed)
+            by = np.add.reduceat(factor, begins) if how == "mean" else 1.0
+            is_known = np.logical_or.reduceat(known, begins)
+            found[name] = np.divide(summed, by, out=np.full(len(begins), np.nan), where=is_known)
     return found
 
 
@@ -247,17 +242,13 @@ def _kept(kind: Kind, parts: Sequence[Part]) -> list[Part]:
 
 def write_part(path: Path, kind: Kind, columns: Columns) -> None:
     """Write a part whole. Raises OSError."""
-    arrays = {}
-    for name, values in columns.items():
-        if name == "phase":
-            arrays[name] = pyarrow.array(list(values), pyarrow.string())
-        elif name in ("time_s", "width_s"):
-            arrays[name] = pyarrow.array(values)
-        elif kind is UNITS:
-            bits = values.astype(np.float32).view(np.uint32)
-            arrays[name] = pyarrow.array((bits & MANTISSA).view(np.float32))
-        else:
-            arrays[name] = pyarrow.array(values.astype(np.float64))
+    arrays: Columns = dict(columns)
+    if kind is UNITS:
+        for name in arrays.keys() - {"time_s", "width_s"}:
+            bits = arrays[name].astype(np.float32).view(np.uint32)
+            arrays[name] = (bits & MANTISSA).view(np.float32)
+    else:
+        arrays["phase"] = pyarrow.array(arrays["phase"], pyarrow.string())
     with written_whole(path) as scratch:
         parquet.write_table(pyarrow.table(arrays), scratch, compression="zstd")
 
@@ -276,14 +267,8 @@ def read_part(kind: Kind, path: Path) -> Columns:
             raise ValueError(str(error).partition("\n")[0]) from None
     if missing := [name for name in kind.columns if name not in table.column_names]:
         raise ValueError(f"it has no column {missing[0]}")
-    found: Columns = {}
-    for name in kind.columns:
-        column = table.column(name).combine_chunks()
-        if name == "phase":
-            found[name] = np.array(column.to_pylist(), dtype=object)
-        else:
-            found[name] = column.to_numpy(zero_copy_only=False).astype(float)
-    return found
+    found: Columns = {name: table.column(name).to_numpy() for name in kind.columns}
+    return {n: each if n == "phase" else each.astype(float) for n, each in found.items()}
 
 
 def concatenate(kind: Kind, tables: Sequence[Columns]) -> Columns:
