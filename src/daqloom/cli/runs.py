@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ from daqloom.scenario.errors import ScenarioError
 with lazy.imports():
     from daqloom.control.persistence import store
     from daqloom.control.record import explain as record_explain
-    from daqloom.control.record import folders, past, series, summary
+    from daqloom.control.record import folders, past, record, series, summary
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import run_figure
 
@@ -94,10 +93,6 @@ def _find(run: str) -> past.Past:
     return past.read_run(folders.find_run_folder(run))
 
 
-def _local(when: datetime) -> datetime:
-    return datetime.fromtimestamp(when.timestamp())
-
-
 def _cells(run: past.Past) -> dict[str, str]:
     """Return a run as labels and texts."""
     row, sums = _record(run), run.summary
@@ -105,7 +100,7 @@ def _cells(run: past.Past) -> dict[str, str]:
         "id": row["id"],
         "number": DASH if sums.number is None else str(sums.number),
         "scenario": row["scenario"],
-        "start": f"{_local(run.about.began):%Y-%m-%d %H:%M:%S}",
+        "start": record.local_time(run.about.began),
         "length": duration(sums.length_s),
         "state": row["state"],
         "events": f"{sums.events:,}",
@@ -151,11 +146,7 @@ def show(run: Run, json: Json = False) -> None:
     if events:
         print()
     for each in events:
-        print(f"{_local_time(found, each['time_s'])}  {each['text']}")
-
-
-def _local_time(run: past.Past, time_s: float) -> str:
-    return f"{datetime.fromtimestamp(run.about.began.timestamp() + time_s):%Y-%m-%d %H:%M:%S}"
+        print(f"{record.local_time(about.began, each['time_s'])}  {each['text']}")
 
 
 @app.command()
@@ -203,7 +194,7 @@ def draw(
     if not len(columns["time_s"]):
         raise MeasureError(f"{found.folder} has no series, so there is nothing to draw")
     events = list(past.read_events(found.folder))
-    title = f"{found.about.scenario}, {_local(found.about.began):%Y-%m-%d %H:%M:%S}"
+    title = f"{found.about.scenario}, {record.local_time(found.about.began)}"
     for path in figure:
         matplotlib_renderer.save(run_figure.figure(title, columns, events), path)
 

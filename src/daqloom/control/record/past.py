@@ -25,6 +25,7 @@ from daqloom.control.record.record import (
     TAGS,
     About,
     Summary,
+    local_time,
 )
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_regular, read_text
@@ -138,10 +139,8 @@ def time_of(past: Past, at: str, end_s: float) -> float:
     except (ValueError, OverflowError):
         raise MeasureError(f'"{printable(at[:40])}" is no time; {AT}') from None
     if not -1 <= time_s <= end_s + 1:
-        ends = datetime.fromtimestamp(began.timestamp() + end_s)
         raise MeasureError(
             f"{printable(at)} is not within {past.folder.name}, which lasted from "
-            f"{datetime.fromtimestamp(began.timestamp()):%Y-%m-%d %H:%M:%S} to "
-            f"{ends:%Y-%m-%d %H:%M:%S}; {AT}"
+            f"{local_time(began)} to {local_time(began, end_s)}; {AT}"
         )
     return max(0.0, time_s)

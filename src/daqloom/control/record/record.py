@@ -105,6 +105,11 @@ def iso(began: datetime, time_s: float) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
+def local_time(began: datetime, time_s: float = 0.0) -> str:
+    """Return a time of a run as local date and time, such as 2026-11-30 03:00:15."""
+    return f"{datetime.fromtimestamp(began.timestamp() + time_s):%Y-%m-%d %H:%M:%S}"
+
+
 class Record:
     """Writer of a record, which continues one that is in the folder already. `offset_s` is the
     time of the run at time 0 of the run control."""
