@@ -5,16 +5,16 @@ an operator of runs is enough.
 """
 
 import hmac
-import json
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Set
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -169,7 +169,10 @@ class Guard:
             return _refusal(405, "expected POST")
         if not self._logins.takes():
             return _refusal(429, "too many attempts to log in; wait a minute")
-        body = await _body(receive)
+        try:
+            body = await Request(scope, _limit(receive)).json()
+        except (ValueError, RecursionError, ClientDisconnect):
+            body = None
         given = body.get("token") if isinstance(body, dict) else None
         for role, token in self._tokens.items():
             if isinstance(given, str) and hmac.compare_digest(given.encode(), token.encode()):
@@ -200,17 +203,3 @@ def _limit(receive: Receive) -> Receive:
         return message if left >= 0 else {"type": "http.disconnect"}
 
     return receive_less
-
-
-async def _body(receive: Receive) -> Any:
-    """Return the JSON value of a small request, None if it has none."""
-    body = b""
-    while len(body) < 4096:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
