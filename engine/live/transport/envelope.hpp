@@ -42,6 +42,13 @@ class Sealer {
         std::span<const std::byte> message;
     };
 
+    /// The counter of messages that are refused by this verdict.
+    static Counter& counter_of(Verdict why, TransportCounters& counters) {
+        return why == Verdict::stranger      ? counters.refused_strangers
+               : why == Verdict::other_epoch ? counters.refused_epoch
+                                             : counters.refused_malformed;
+    }
+
     Sealer(const Token& token, UnitIndex self, std::uint32_t units, std::uint32_t epoch,
            std::uint64_t incarnation)
         : digest_(token), self_(self), units_(units), epoch_(epoch), incarnation_(incarnation) {}

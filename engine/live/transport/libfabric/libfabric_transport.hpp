@@ -134,6 +134,7 @@ class LibfabricTransport final : public Transport {
     bool read_completions(TransportEvents& events);
     bool read_error();
     void on_received(Operation& operation, std::size_t length, TransportEvents& events);
+    void on_opened(const Sealer::Contents& opened, Path path, TransportEvents& events);
     void on_sent(Operation& operation);
     void settle(Remote& peer);
     bool end_part(Operation& operation);

@@ -344,18 +344,9 @@ bool MpiTransport::receive(TransportEvents* events) {
 
 void MpiTransport::take(const mpi::Record& record, TransportEvents* events) {
     const Sealer::Contents opened = sealer_.open(record.bytes);
-    switch (opened.verdict) {
-        case Sealer::Verdict::ours:
-            break;
-        case Sealer::Verdict::stranger:
-            ++counters_.refused_strangers;
-            return;
-        case Sealer::Verdict::other_epoch:
-            ++counters_.refused_epoch;
-            return;
-        case Sealer::Verdict::malformed:
-            ++counters_.refused_malformed;
-            return;
+    if (opened.verdict != Sealer::Verdict::ours) {
+        ++Sealer::counter_of(opened.verdict, counters_);
+        return;
     }
     mpi::Peer& peer = peers_[opened.from];
     if (peer.incarnation != opened.incarnation || peer.rank != record.from) {

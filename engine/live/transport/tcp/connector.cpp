@@ -266,21 +266,11 @@ void TcpConnector::on_identification(PendingConnection& connection, TransportCou
         connected_.push_back(std::move(connected));
         return close(connection);
     }
-    switch (opened.verdict) {
-        case Sealer::Verdict::stranger:
-            ++counters.refused_strangers;
-            break;
-        case Sealer::Verdict::other_epoch: {
-            ++counters.refused_epoch;
-            Envelope theirs;
-            std::memcpy(&theirs, connection.received.data(), sizeof theirs);
-            static_cast<void>(identify(connection, Envelope::Kind::answer, theirs.from));
-            break;
-        }
-        case Sealer::Verdict::malformed:
-        case Sealer::Verdict::ours:
-            ++counters.refused_malformed;
-            break;
+    ++Sealer::counter_of(opened.verdict, counters);
+    if (opened.verdict == Sealer::Verdict::other_epoch) {
+        Envelope theirs;
+        std::memcpy(&theirs, connection.received.data(), sizeof theirs);
+        static_cast<void>(identify(connection, Envelope::Kind::answer, theirs.from));
     }
     close(connection);
 }
