@@ -139,7 +139,6 @@ class LibfabricTransport final : public Transport {
     void settle(Remote& peer);
     bool end_part(Operation& operation);
     void receive_again(Operation& operation);
-    [[nodiscard]] bool can_be_written(const Write& write) const;
     bool post_write(const Write& write);
     bool post_message(UnitIndex to, Path path, Envelope::Kind kind,
                       std::span<const std::byte> message);
