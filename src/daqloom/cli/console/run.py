@@ -21,8 +21,6 @@ EVENTS_SHOWN = 8
 MOST_ROWS = 40
 WORST = 10
 """Rows of a run with more units than `MOST_ROWS`."""
-FULL = 0.9
-"""Fill of a buffer that is marked."""
 COLUMNS = {
     "unit": "",
     "state": "",
