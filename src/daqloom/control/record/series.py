@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -156,11 +157,8 @@ class SeriesWriter:
         """Write bins to the newest parts. When a minute has ended, older parts are merged."""
         for kind in KINDS:
             rows = [row for each in bins for row in rows_of(kind, each, offset_s)]
-            by_part: dict[int, list[dict[str, Any]]] = {}
-            for row in rows:
-                by_part.setdefault(int(row["time_s"] // MINUTE_S * MINUTE_S), []).append(row)
-            for begin_s, of_part in sorted(by_part.items()):
-                self._write(kind, begin_s, columns_of(kind, of_part))
+            for minute, of_part in groupby(rows, lambda row: row["time_s"] // MINUTE_S):
+                self._write(kind, int(minute * MINUTE_S), columns_of(kind, of_part))
 
     def _write(self, kind: Kind, begin_s: int, more: Columns) -> None:
         path = self._folder / part_name(kind, 0, begin_s)
@@ -208,13 +206,6 @@ class Part:
 def part_name(kind: Kind, level: int, begin_s: int) -> str:
     """Return the file name of a part."""
     return f"{kind.name}-{level}-{begin_s:010d}.parquet"
-
-
-def parts_of(folder: Path, kind: Kind) -> list[Part]:
-    """Return the parts of a series that no other one replaces, in the order of time, at most
-    `MOST_PARTS`."""
-    kept = _kept(kind, _all_parts(folder, kind))
-    return sorted(kept, key=lambda part: part.begin_s)[-MOST_PARTS:]
 
 
 def _all_parts(folder: Path, kind: Kind) -> list[Part]:
@@ -298,9 +289,10 @@ def read_series(
 ) -> tuple[Columns, list[str]]:
     """Return the bins of a run's series from the parts that have some between two times, sorted by
     time, and a sentence for each unreadable part. Raises MissingExtraError without pyarrow."""
+    kept = _kept(kind, _all_parts(folder / FOLDER, kind))
     parts = [
         part
-        for part in parts_of(folder / FOLDER, kind)
+        for part in sorted(kept, key=lambda part: part.begin_s)[-MOST_PARTS:]
         if part.begin_s <= until_s and part.begin_s + kind.levels[part.level].span_s >= from_s
     ]
     columns, broken = read_parts(kind, parts)
