@@ -53,20 +53,17 @@ app = group(
 Run = Annotated[str, argument("ID", "ID of a run, the beginning of one, or `last`.")]
 
 
-def _state(run: past.Past) -> str:
-    """Return the state of a run; `unattended` while units wait for another run control."""
-    return "unattended" if run.state == "abandoned" and store.has_units(run.folder) else run.state
-
-
 def _record(run: past.Past) -> dict[str, Any]:
     """Return a run as a JSON object."""
     sums, about = run.summary, run.about
+    # Units without a run control may wait for another one.
+    is_unattended = run.state == "abandoned" and store.has_units(run.folder)
     return {
         "id": run.folder.name,
         "number": sums.number,
         "scenario": about.scenario,
         "method": about.method,
-        "state": _state(run),
+        "state": "unattended" if is_unattended else run.state,
         "began": about.began.isoformat(timespec="seconds"),
         "length_s": sums.length_s,
         "units": about.units,
@@ -156,7 +153,7 @@ def compare(first: Run, second: Run, json: Json = False) -> None:
     if json:
         print_json({"schema": 1, "runs": [_record(run) for run in runs]})
         return
-    cells = [_cells(run) | summary_row(run) for run in runs]
+    cells = [_cells(run) | _further_cells(run) for run in runs]
     rates = [run.summary.event_rate_hz for run in runs]
     rows = [[name, cells[0][name], cells[1][name]] for name in cells[0]]
     print_table(["", "first", "second"], rows, words=[1, 2])
@@ -164,7 +161,7 @@ def compare(first: Run, second: Run, json: Json = False) -> None:
         print(f"the second built {rates[1] / rates[0]:.1%} of the rate of the first")
 
 
-def summary_row(run: past.Past) -> dict[str, str]:
+def _further_cells(run: past.Past) -> dict[str, str]:
     """Return further labels and texts of a run for a comparison."""
     return {
         "losses": summary.losses(run.summary.lost) or "none",

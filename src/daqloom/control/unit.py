@@ -149,7 +149,8 @@ class Unit:
         """Return the recorded stages and arrivals, each once, and the rows of connections."""
         if self._node is None:
             return
-        yield from map(_trace, _batches(self.connections()))
+        for connections in _batches(self.connections()):
+            yield Trace(connections=connections)
         given = self._configuration
         if given and given.trace_stages:
             stages = [(*row, stage.name) for *row, stage in self._node.take_stages()]
@@ -278,10 +279,6 @@ class _End:
     refusal: str = ""
 
 
-def _trace(rows: tuple[ConnectionRow, ...]) -> Trace:
-    return Trace(connections=rows)
-
-
 def _batches(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
     """Yield the rows in messages' worth."""
     for first in range(0, len(rows), ROWS_AT_ONCE):
@@ -376,4 +373,4 @@ def _reports(
         if time.monotonic() - shown_s > CONNECTIONS_S:
             shown_s = time.monotonic()
             if rows := unit.connections()[:MOST_SLOW]:
-                yield _trace(tuple(rows)).encode()
+                yield Trace(connections=tuple(rows)).encode()
