@@ -2,11 +2,14 @@
 // authentication code) that only holders of the run's token can make.
 #pragma once
 
+#include <sys/random.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/expected.hpp"
 #include "live/transport/siphash.hpp"
 #include "live/transport/transport.hpp"
 
@@ -28,6 +31,15 @@ struct Envelope {
     std::uint64_t seal = 0;
 };
 static_assert(sizeof(Envelope) == 40);
+
+/// An unpredictable number, such as an incarnation.
+inline base::expected<std::uint64_t> random_bits() {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
+        return base::system_failure("the system gives no random numbers");
+    }
+    return bits;
+}
 
 /// Seals the messages of one unit in one epoch, and checks whether received messages are for this
 /// unit and epoch.

@@ -1,7 +1,6 @@
 #include "live/transport/mpi/mpi.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,10 +54,7 @@ base::expected<std::unique_ptr<MpiTransport>> MpiTransport::create(const Transpo
                       "unit {} of {} for MPI; expected a unit of the run, with a doorbell",
                       config.self.value(), config.units);
     DAQLOOM_TRY(world, mpi::World::join());
-    std::uint64_t incarnation = 0;
-    if (::getrandom(&incarnation, sizeof incarnation, 0) != sizeof incarnation) {
-        return base::system_failure("the system gives no random numbers");
-    }
+    DAQLOOM_TRY(incarnation, random_bits());
     return std::unique_ptr<MpiTransport>(new MpiTransport(config, *world, incarnation));
 }
 
