@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from daqloom._engine import RunControl
 from daqloom.base.output import OutputError, written_whole
@@ -42,7 +42,7 @@ LONGEST_PATH = 4096
 LARGEST_FILE_BYTES = 256 << 20
 FRESH_S = 10.0
 """Age of the stored counters at which the state is stored again (s)."""
-_T = TypeVar("_T", bound=BaseModel)
+_T = TypeVar("_T")
 
 
 class FormerSetup(Message):
@@ -132,10 +132,10 @@ class Store:
                 f"{folder / STATE} is missing, though the run has begun; begin a new run in "
                 "another folder"
             )
-        state = _read(folder / STATE, StoredState) if has_state else None
+        state = _read(folder / STATE, _STATE) if has_state else None
         if state and state.snapshot.phase is Phase.ENDED:
             return None
-        about = _read(folder / RUN, StoredRun)
+        about = _read(folder / RUN, _RUN)
         if about.version != installed_version():
             raise MeasureError(
                 f"{folder} has a run of daqloom {about.version[:40]}, and this is "
@@ -143,7 +143,8 @@ class Store:
             )
         if _has_run(original := Path(about.folder), about) and not original.samefile(folder):
             raise MeasureError(f"{folder} is a copy of a run; continue the original, {original}")
-        reserved = _read_number(folder / RESERVED)
+        has_reserved = os.path.lexists(folder / RESERVED)
+        reserved = _read(folder / RESERVED, _RESERVED) if has_reserved else 0
         if state and reserved > state.snapshot.reserved_end:
             snapshot = state.snapshot.model_copy(update={"reserved_end": reserved})
             state = state.model_copy(update={"snapshot": snapshot})
@@ -248,11 +249,15 @@ def has_units(folder: Path) -> bool:
 def _has_run(folder: Path, about: StoredRun) -> bool:
     """Return whether the run `about` is in a folder."""
     with suppress(MeasureError):
-        return _read(folder / RUN, StoredRun).token == about.token
+        return _read(folder / RUN, _RUN).token == about.token
     return False
 
 
-def _read(path: Path, kind: type[_T]) -> _T:
+_RUN, _STATE = TypeAdapter(StoredRun), TypeAdapter(StoredState)
+_RESERVED: TypeAdapter[int] = TypeAdapter(Count)
+
+
+def _read(path: Path, adapter: TypeAdapter[_T]) -> _T:
     """Read a file of this user. Raises MeasureError."""
     try:
         with open_regular(path) as file:
@@ -260,7 +265,7 @@ def _read(path: Path, kind: type[_T]) -> _T:
             if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise MeasureError(f"{path} can be written by other users; begin a new run")
             content = file.read(LARGEST_FILE_BYTES)
-        return TypeAdapter(kind).validate_json(content)
+        return adapter.validate_json(content)
     except OSError as error:
         raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
     except ValidationError as error:
@@ -269,16 +274,3 @@ def _read(path: Path, kind: type[_T]) -> _T:
         raise MeasureError(
             f"{path} is not the state of a run ({printable(reason[:200])}); begin a new run"
         ) from None
-
-
-def _read_number(path: Path) -> int:
-    try:
-        with open_regular(path) as file:
-            text = file.read(40)
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
-    if not text.isdigit() or int(text) >= 1 << 63:
-        raise MeasureError(f"{path} is not the number of a packet; begin a new run")
-    return int(text)
