@@ -17,7 +17,7 @@ from daqloom.base.log import LOG, identify
 from daqloom.base.output import OutputError
 from daqloom.base.words import reason_of
 from daqloom.cli.console.recording import note_missing_series, print_summary, run_record
-from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
+from daqloom.cli.console.run import headline, live_table, overview, unit_table
 from daqloom.cli.console.terminal import note
 from daqloom.control.control import Control
 from daqloom.control.counters.pages import pages_folder
@@ -297,7 +297,7 @@ async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]
             while True:
                 changed.clear()
                 hint = " ".join(reply) or COMMANDS
-                shown = fitting_table(control.status(), live.console.size, f"{typed}_", hint)
+                shown = live_table(control.status(), live.console.size, f"{typed}_", hint)
                 live.update(shown, refresh=True)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), REFRESH_S)
