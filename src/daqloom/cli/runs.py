@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from daqloom.base import lazy
+from daqloom.base.claims import is_claimed
 from daqloom.base.words import duration, printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_table
@@ -243,7 +244,7 @@ def remove(
     found = list(dict.fromkeys(folders.find_run_folder(run) for run in runs))
     if outside := [folder for folder in found if folder.parent != folders.runs_root()]:
         raise MeasureError(f"{outside[0]} is not in the folder of runs; remove it by yourself")
-    if live := [folder.name for folder in found if folders.has_control(folder)]:
+    if live := [folder.name for folder in found if is_claimed(folder)]:
         raise MeasureError(f"{live[0]} is going on; end it first: `daqloom control exit`")
     if unattended := [folder for folder in found if store.has_units(folder)]:
         raise MeasureError(

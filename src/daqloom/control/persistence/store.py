@@ -20,6 +20,7 @@ from typing import Annotated, Any, Self, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from daqloom._engine import RunControl
+from daqloom.base.claims import is_claimed
 from daqloom.base.output import OutputError, written_whole
 from daqloom.base.version import installed_version
 from daqloom.base.words import printable, reason_of
@@ -27,7 +28,6 @@ from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import MOST_UNITS, Count, Counters, Message, Text, UnitNumber
 from daqloom.control.protocol.snapshot import Balance, RunSnapshot, Seconds
 from daqloom.control.protocol.states import Phase
-from daqloom.control.record.folders import has_control
 from daqloom.machine.addresses import split_address
 from daqloom.machine.foreign import began_of
 from daqloom.machine.processes import ProcessRecord
@@ -231,7 +231,7 @@ def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
     it, if any. Folders with damaged files are left out."""
     for folder in folders:
         with suppress(MeasureError):
-            found = None if has_control(folder) else Store.find(folder)
+            found = None if is_claimed(folder) else Store.find(folder)
             if found and found.about.name == name:
                 return folder
     return None

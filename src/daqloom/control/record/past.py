@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from daqloom.base.claims import is_claimed
 from daqloom.base.output import write_text
 from daqloom.base.words import printable
-from daqloom.control.record.folders import has_control
 from daqloom.control.record.record import (
     ABOUT,
     EVENTS,
@@ -58,7 +58,7 @@ class Past:
 def read_run(folder: Path) -> Past:
     """Return the run with its record in a folder. Raises MeasureError for a broken or foreign
     one."""
-    is_live = has_control(folder)
+    is_live = is_claimed(folder)
     about = _read(folder / ABOUT, About)
     if (folder / SUMMARY).exists():
         summary = _read(folder / SUMMARY, Summary)
