@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from daqloom._engine import RunControl
 from daqloom.base.claims import is_claimed
-from daqloom.base.output import OutputError, written_whole
+from daqloom.base.output import OutputError, write_private
 from daqloom.base.version import installed_version
 from daqloom.base.words import printable, reason_of
 from daqloom.control.protocol import wire
@@ -116,7 +116,7 @@ class Store:
         store = cls(folder, about)
         for name in (STATE, RESERVED, ADDRESS):
             (folder / name).unlink(missing_ok=True)
-        store._write(RUN, about.encode())
+        write_private(folder / RUN, about.encode())
         return store
 
     @classmethod
@@ -184,7 +184,7 @@ class Store:
 
     def write_address(self, address: str) -> None:
         """Store the address of the run control. Raises OutputError."""
-        self._write(ADDRESS, address.encode())
+        write_private(self.address_file, address.encode())
 
     def save(
         self,
@@ -208,22 +208,13 @@ class Store:
                     setup=setup,
                     processes=tuple(processes),
                 )
-                self._write(STATE, state.encode())
+                write_private(self.folder / STATE, state.encode())
                 self._changes, self._stored_s = changes, now_s
             elif reserved != self._reserved:
-                self._write(RESERVED, str(reserved).encode())
+                write_private(self.folder / RESERVED, str(reserved).encode())
             self._reserved = reserved
         except (OutputError, ValidationError) as error:
             self.failure = str(error)
-
-    def _write(self, name: str, content: bytes) -> None:
-        """Write a file, on the disk when this returns. Raises OutputError."""
-        with written_whole(self.folder / name) as scratch:
-            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(handle)
 
 
 def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
