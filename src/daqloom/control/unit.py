@@ -19,7 +19,7 @@ from daqloom.base.claims import share
 from daqloom.base.log import LOG, identify
 from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import greeting
-from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
+from daqloom.control.calls.connection import JOIN, REFUSALS, Certificates, channel
 from daqloom.control.counters.exporter import Exporter, exporter
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import (
@@ -350,7 +350,7 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
 
 def _refusal(error: Any) -> str:
     """Return why the run control refuses for good; empty: another attempt may succeed."""
-    if error.code() not in refusals():
+    if error.code() not in REFUSALS:
         return ""
     if error.code() is grpc.StatusCode.ALREADY_EXISTS:
         return OCCUPIED
