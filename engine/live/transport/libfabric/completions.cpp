@@ -30,12 +30,7 @@ constexpr int kMostInVain = 1000;
 
 bool LibfabricTransport::poll(TransportEvents& events) {
     bool happened = earlier_.replay(events);
-    while (!lost_.empty()) {
-        const UnitIndex unit = lost_.back();
-        lost_.pop_back();
-        events.on_unreachable(unit);
-        happened = true;
-    }
+    happened |= report_lost(lost_, events);
     happened |= loopback_.poll(events, counters_);
     happened |= work(events);
     in_vain_ = happened ? 0 : in_vain_;

@@ -318,12 +318,7 @@ bool MpiTransport::poll(TransportEvents& events) {
     something |= complete(events);
     grant_offers(events);
     post_steps();
-    while (!lost_.empty()) {
-        const UnitIndex unit = lost_.back();
-        lost_.pop_back();
-        events.on_unreachable(unit);
-        something = true;
-    }
+    something |= report_lost(lost_, events);
     idle_ = something ? 0 : idle_;
     return something;
 }
