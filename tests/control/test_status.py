@@ -5,7 +5,7 @@ import os
 import pytest
 from rich.console import Console, ConsoleDimensions
 
-from daqloom.cli.console.run import fitting_table, headline, live_table, overview, unit_table
+from daqloom.cli.console.run import headline, live_table, overview, unit_table
 from daqloom.control import status as status_module
 from daqloom.control.persistence.store import Store
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
@@ -105,7 +105,7 @@ def printed(shown, width: int) -> str:
 def test_tables_break_no_word(width):
     words = {"running", "silent", "rate", "(r5n0020.site.example):"}
     status = run_in(Phase.HALTING, Goal.READY)
-    for shown in (unit_table(status, width), live_table(status, width)):
+    for shown in (unit_table(status, width), live_table(status, ConsoleDimensions(width, 60))):
         lines = printed(shown, width)
         assert words | {str(each) for each in Standing} - {"available"} <= set(lines.split())
         assert all(len(line) <= width for line in lines.splitlines())
@@ -203,7 +203,7 @@ def test_the_overview_has_times_rates_latency_losses_and_disk():
 @pytest.mark.parametrize("height", [10, 24, 60])
 def test_a_live_table_fits_the_height_of_the_terminal(height):
     size = ConsoleDimensions(80, height)
-    lines = printed(fitting_table(many(324), size, "stat", "reply"), 80).splitlines()
+    lines = printed(live_table(many(324), size, "stat", "reply"), 80).splitlines()
     assert len(lines) <= max(height, 16)
 
 

@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from daqloom.control.record.folders import find_run_folder, has_control
+from daqloom.base.claims import is_claimed
+from daqloom.control.record.folders import find_run_folder
 from daqloom.control.record.past import read_events, read_run
 from daqloom.control.record.series import RUN, UNITS, read_series
 from daqloom.scenario import to_toml
@@ -58,7 +59,7 @@ def test_a_killed_run_control_leaves_its_record(scenario_file):
         try:
             assert any("running: from MEP 0" in line for line in process.stdout)
             folder = find_run_folder("last")
-            assert has_control(folder)
+            assert is_claimed(folder)
             assert read_run(folder).state == "running"
             refused = daqloom("runs", "remove", folder.name, "--yes")
             assert "is going on" in refused.stderr

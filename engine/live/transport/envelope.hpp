@@ -2,11 +2,14 @@
 // authentication code) that only holders of the run's token can make.
 #pragma once
 
+#include <sys/random.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/expected.hpp"
 #include "live/transport/siphash.hpp"
 #include "live/transport/transport.hpp"
 
@@ -29,6 +32,15 @@ struct Envelope {
 };
 static_assert(sizeof(Envelope) == 40);
 
+/// An unpredictable number, such as an incarnation.
+inline base::expected<std::uint64_t> random_bits() {
+    std::uint64_t bits = 0;
+    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
+        return base::system_failure("the system gives no random numbers");
+    }
+    return bits;
+}
+
 /// Seals the messages of one unit in one epoch, and checks whether received messages are for this
 /// unit and epoch.
 class Sealer {
@@ -41,6 +53,13 @@ class Sealer {
         std::uint64_t incarnation = 0;
         std::span<const std::byte> message;
     };
+
+    /// The counter of messages that are refused by this verdict.
+    static Counter& counter_of(Verdict why, TransportCounters& counters) {
+        return why == Verdict::stranger      ? counters.refused_strangers
+               : why == Verdict::other_epoch ? counters.refused_epoch
+                                             : counters.refused_malformed;
+    }
 
     Sealer(const Token& token, UnitIndex self, std::uint32_t units, std::uint32_t epoch,
            std::uint64_t incarnation)

@@ -25,8 +25,8 @@ class Loopback {
           lengths_(messages),
           writes_(writes) {}
 
-    /// False: no room now.
-    [[nodiscard]] bool send(std::span<const std::byte> bytes) {
+    /// Sends and counts a message; returns as `Transport::send`.
+    [[nodiscard]] bool send(std::span<const std::byte> bytes, TransportCounters& counters) {
         if (sent_ - delivered_messages_ == messages) {
             return false;
         }
@@ -36,38 +36,21 @@ class Loopback {
             std::memcpy(room(slot), bytes.data(), bytes.size());
         }
         ++sent_;
+        ++counters.messages_sent;
         return true;
     }
-
-    [[nodiscard]] bool is_inside(const Write& write) const {
-        return write.is_inside(arena_.size());
-    }
-    /// Copies a write, which must be inside the arena. False: no space now.
-    [[nodiscard]] bool write(const Write& write) {
+    /// Writes and counts, or refuses a write outside of the arena; returns as `Transport::write`.
+    [[nodiscard]] bool write(const Write& write, TransportCounters& counters) {
+        if (!write.is_inside(arena_.size())) {
+            ++counters.refused_malformed;
+            return true;
+        }
         if (written_ - delivered_writes_ == writes_.size()) {
             return false;
         }
         copy(arena_.data() + write.offset, write.bytes.data(), write.bytes.size());
         writes_[written_ % writes_.size()] = {write.immediate, write.context};
         ++written_;
-        return true;
-    }
-
-    /// Sends and counts a message; returns as `Transport::send`.
-    [[nodiscard]] bool send(std::span<const std::byte> bytes, TransportCounters& counters) {
-        const bool is_sent = send(bytes);
-        counters.messages_sent += is_sent ? 1 : 0;
-        return is_sent;
-    }
-    /// Writes and counts, or refuses a write outside of the arena; returns as `Transport::write`.
-    [[nodiscard]] bool write(const Write& write, TransportCounters& counters) {
-        if (!is_inside(write)) {
-            ++counters.refused_malformed;
-            return true;
-        }
-        if (!this->write(write)) {
-            return false;
-        }
         ++counters.writes;
         counters.written_bytes += write.bytes.size();
         return true;

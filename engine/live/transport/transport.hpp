@@ -80,6 +80,17 @@ class TransportEvents {
     virtual void on_released() {}
 };
 
+/// Reports units as unreachable, and removes them from `lost`. False: there was none.
+inline bool report_lost(std::vector<UnitIndex>& lost, TransportEvents& events) {
+    const bool something = !lost.empty();
+    while (!lost.empty()) {
+        const UnitIndex unit = lost.back();
+        lost.pop_back();
+        events.on_unreachable(unit);
+    }
+    return something;
+}
+
 /// Counters that the polling thread writes and any thread reads.
 struct TransportCounters {
     DAQLOOM_FIELDS(

@@ -190,9 +190,6 @@ class RegroupingSystem : public SystemOf<Content>, private ControlledUnits {
         std::uint32_t index = 0;
     };
 
-    [[nodiscard]] base::expected<void> check(const ScheduleChange& change,
-                                             const std::vector<NodeIndex>& readouts,
-                                             const std::vector<NodeIndex>& builders) const;
     [[nodiscard]] std::vector<UnitIndex> units_in(const std::vector<NodeIndex>& hosts) const;
     void reschedule(const ScheduleChange& change, base::Time now);
     void place_epoch(const protocol::orders::Prepare& order, base::Time now);
@@ -285,8 +282,9 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
                   .keeps_lost = config.keeps_lost_slots};
     schedule_changes_ = config.schedule_changes;
     for (std::uint32_t change = 0; change < schedule_changes_.size(); ++change) {
-        DAQLOOM_CHECK(check(schedule_changes_[change], readouts, builders));
-        this->nodes().events().push({schedule_changes_[change].at, kinds_.schedule, change});
+        const ScheduleChange& other = schedule_changes_[change];
+        DAQLOOM_CHECK(plan.slots.rearranged(units_in(other.slots), units_in(other.builder_slots)));
+        this->nodes().events().push({other.at, kinds_.schedule, change});
     }
     ControlledUnits& units = *this;
     run_ = std::make_unique<RunDriver>(plan, config.launch, units);
@@ -294,33 +292,16 @@ base::expected<void> RegroupingSystem<Content>::make_run(const SystemConfig& sys
     return {};
 }
 
-/// Checks that a changed schedule has the units of the run.
-template <class Content>
-base::expected<void> RegroupingSystem<Content>::check(
-    const ScheduleChange& change, const std::vector<NodeIndex>& readouts,
-    const std::vector<NodeIndex>& builders) const {
-    const auto sorted = [](std::vector<NodeIndex> hosts) {
-        std::erase(hosts, NodeIndex::none());
-        std::ranges::sort(hosts);
-        return hosts;
-    };
-    if (change.slots.size() != change.builder_slots.size() ||
-        sorted(change.slots) != sorted(readouts) ||
-        sorted(change.builder_slots) != sorted(builders)) {
-        return base::failure(std::string(
-            "another schedule has other units, or not as many slots of readout as of builder "
-            "units; expected the same ones"));
-    }
-    return {};
-}
-
+/// The units on these hosts; a host without units has a number that no unit has.
 template <class Content>
 std::vector<UnitIndex> RegroupingSystem<Content>::units_in(
     const std::vector<NodeIndex>& hosts) const {
     std::vector<UnitIndex> units;
     for (const NodeIndex host : hosts) {
-        units.push_back(host == NodeIndex::none() ? UnitIndex::none()
-                                                  : UnitIndex(placement_.node_at.at(host)));
+        const auto found = placement_.node_at.find(host);
+        const std::size_t unit =
+            found != placement_.node_at.end() ? found->second : placement_.hosts.size();
+        units.push_back(host == NodeIndex::none() ? UnitIndex::none() : UnitIndex(unit));
     }
     return units;
 }

@@ -162,7 +162,9 @@ TEST(Regrouping, AnotherScheduleHasTheSameUnits) {
     ShiftSystemConfig config = controlled();
     config.schedule_changes = {{base::milliseconds(1), config.slots, config.slots}};
     config.schedule_changes[0].slots.pop_back();
-    EXPECT_TRUE(base::fails_with("has other units", ShiftSystem::make(config)));
+    EXPECT_TRUE(base::fails_with("with other units", ShiftSystem::make(config)));
+    config.schedule_changes[0].slots.emplace_back(99);
+    EXPECT_TRUE(base::fails_with("with other units", ShiftSystem::make(config))) << "no such host";
     config.run.reset();
     EXPECT_FALSE(ShiftSystem::make(config)) << "nobody would apply it";
     config.schedule_changes.clear();

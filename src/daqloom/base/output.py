@@ -33,6 +33,17 @@ def written_whole(path: Path) -> Iterator[Path]:
         raise OutputError(f"{what}; give a folder that can be written") from None
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only this user can read; it is on the disk when this returns. Raises
+    `OutputError`."""
+    with written_whole(path) as scratch:
+        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file completely or not at all. Raises `OutputError`."""
     with written_whole(path) as scratch:

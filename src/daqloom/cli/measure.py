@@ -465,7 +465,7 @@ def _follow(address: str | None, certificates: Path | None) -> NoReturn:
     with rich_live.Live(auto_refresh=False) as live:
         while True:
             now = control_status.steer(request, address, certificates)
-            live.update(console_run.fitting_table(now, live.console.size), refresh=True)
+            live.update(console_run.live_table(now, live.console.size), refresh=True)
             if now.phase is states.Phase.ENDED:
                 sys.exit(0)
             time.sleep(0.5)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from daqloom.base import lazy
+from daqloom.base.claims import is_claimed
 from daqloom.base.words import duration, printable
 from daqloom.cli.app import group
 from daqloom.cli.console.columns import print_table
@@ -24,7 +24,7 @@ from daqloom.scenario.errors import ScenarioError
 with lazy.imports():
     from daqloom.control.persistence import store
     from daqloom.control.record import explain as record_explain
-    from daqloom.control.record import folders, past, series, summary
+    from daqloom.control.record import folders, past, record, series, summary
     from daqloom.report import matplotlib_renderer
     from daqloom.report.system import run_figure
 
@@ -54,20 +54,17 @@ app = group(
 Run = Annotated[str, argument("ID", "ID of a run, the beginning of one, or `last`.")]
 
 
-def _state(run: past.Past) -> str:
-    """Return the state of a run; `unattended` while units wait for another run control."""
-    return "unattended" if run.state == "abandoned" and store.has_units(run.folder) else run.state
-
-
 def _record(run: past.Past) -> dict[str, Any]:
     """Return a run as a JSON object."""
     sums, about = run.summary, run.about
+    # Units without a run control may wait for another one.
+    is_unattended = run.state == "abandoned" and store.has_units(run.folder)
     return {
         "id": run.folder.name,
         "number": sums.number,
         "scenario": about.scenario,
         "method": about.method,
-        "state": _state(run),
+        "state": "unattended" if is_unattended else run.state,
         "began": about.began.isoformat(timespec="seconds"),
         "length_s": sums.length_s,
         "units": about.units,
@@ -94,10 +91,6 @@ def _find(run: str) -> past.Past:
     return past.read_run(folders.find_run_folder(run))
 
 
-def _local(when: datetime) -> datetime:
-    return datetime.fromtimestamp(when.timestamp())
-
-
 def _cells(run: past.Past) -> dict[str, str]:
     """Return a run as labels and texts."""
     row, sums = _record(run), run.summary
@@ -105,7 +98,7 @@ def _cells(run: past.Past) -> dict[str, str]:
         "id": row["id"],
         "number": DASH if sums.number is None else str(sums.number),
         "scenario": row["scenario"],
-        "start": f"{_local(run.about.began):%Y-%m-%d %H:%M:%S}",
+        "start": record.local_time(run.about.began),
         "length": duration(sums.length_s),
         "state": row["state"],
         "events": f"{sums.events:,}",
@@ -151,11 +144,7 @@ def show(run: Run, json: Json = False) -> None:
     if events:
         print()
     for each in events:
-        print(f"{_local_time(found, each['time_s'])}  {each['text']}")
-
-
-def _local_time(run: past.Past, time_s: float) -> str:
-    return f"{datetime.fromtimestamp(run.about.began.timestamp() + time_s):%Y-%m-%d %H:%M:%S}"
+        print(f"{record.local_time(about.began, each['time_s'])}  {each['text']}")
 
 
 @app.command()
@@ -165,7 +154,7 @@ def compare(first: Run, second: Run, json: Json = False) -> None:
     if json:
         print_json({"schema": 1, "runs": [_record(run) for run in runs]})
         return
-    cells = [_cells(run) | summary_row(run) for run in runs]
+    cells = [_cells(run) | _further_cells(run) for run in runs]
     rates = [run.summary.event_rate_hz for run in runs]
     rows = [[name, cells[0][name], cells[1][name]] for name in cells[0]]
     print_table(["", "first", "second"], rows, words=[1, 2])
@@ -173,7 +162,7 @@ def compare(first: Run, second: Run, json: Json = False) -> None:
         print(f"the second built {rates[1] / rates[0]:.1%} of the rate of the first")
 
 
-def summary_row(run: past.Past) -> dict[str, str]:
+def _further_cells(run: past.Past) -> dict[str, str]:
     """Return further labels and texts of a run for a comparison."""
     return {
         "losses": summary.losses(run.summary.lost) or "none",
@@ -203,7 +192,7 @@ def draw(
     if not len(columns["time_s"]):
         raise MeasureError(f"{found.folder} has no series, so there is nothing to draw")
     events = list(past.read_events(found.folder))
-    title = f"{found.about.scenario}, {_local(found.about.began):%Y-%m-%d %H:%M:%S}"
+    title = f"{found.about.scenario}, {record.local_time(found.about.began)}"
     for path in figure:
         matplotlib_renderer.save(run_figure.figure(title, columns, events), path)
 
@@ -255,7 +244,7 @@ def remove(
     found = list(dict.fromkeys(folders.find_run_folder(run) for run in runs))
     if outside := [folder for folder in found if folder.parent != folders.runs_root()]:
         raise MeasureError(f"{outside[0]} is not in the folder of runs; remove it by yourself")
-    if live := [folder.name for folder in found if folders.has_control(folder)]:
+    if live := [folder.name for folder in found if is_claimed(folder)]:
         raise MeasureError(f"{live[0]} is going on; end it first: `daqloom control exit`")
     if unattended := [folder for folder in found if store.has_units(folder)]:
         raise MeasureError(

@@ -58,13 +58,7 @@ def mcp(
             note("waiting for a client on standard input; an assistant starts this command itself")
         served.run()
         return
-    try:
-        socket.create_server((host, http)).close()
-    except OSError as error:
-        raise ScenarioError(
-            f"--http {http}: cannot listen on {host}: {reason_of(error)}; give another port or "
-            "--host"
-        ) from None
+    _opened(host, http, "--http").close()
     if host != LOOPBACK:
         reads = f" and read below {folder}" if folder else ""
         note(f"everybody who reaches {host} port {http} may compute here{reads}")
@@ -123,13 +117,7 @@ def console(
     if tls:
         connection.read_certificates(tls, "control")
     tokens = guard.read_tokens(token_file) if token_file else guard.make_tokens()
-    try:
-        opened = socket.create_server((host, port), family=_family(host))
-    except OSError as error:
-        raise ScenarioError(
-            f"--port {port}: cannot listen on {host}: {reason_of(error)}; give another port or "
-            "--host"
-        ) from None
+    opened = _opened(host, port, "--port")
     port = opened.getsockname()[1]
     listener = console_server.Listener(host, port, tokens, tuple(name or ()), tls)
     sources = console_server.Sources(
@@ -146,8 +134,16 @@ def console(
     console_server.server(sources, listener).run([opened])
 
 
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
+def _opened(host: str, port: int, option: str) -> socket.socket:
+    """Return a socket that listens. Raises ScenarioError, which names the option of the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ScenarioError(
+            f"{option} {port}: cannot listen on {host}: {reason_of(error)}; give another port or "
+            "--host"
+        ) from None
 
 
 def _switch() -> switch_status.SwitchStatus:

@@ -5,16 +5,17 @@ an operator of runs is enough.
 """
 
 import hmac
-import json
+import re
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Set
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, cast
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +34,7 @@ MOST_LOGINS = 20
 REQUESTS_PER_S, BURST = 100.0, 300.0
 LEAST_TOKEN = 16
 """Least length of a token (characters)."""
+TOKEN = re.compile(rf"(operate|view)\s+(\S{{{LEAST_TOKEN},}})")
 PUBLIC = ("/static/", "/api/login")
 """Paths without data, open to all who reach the server, as is the page itself."""
 SECURITY = {
@@ -57,18 +59,12 @@ def read_tokens(path: Path) -> dict[Role, str]:
     try:
         if path.stat().st_mode & 0o077:
             raise ValueError(f"{path} is accessible to other users; run: chmod 600 {path}")
-        lines = [line.split() for line in read_text(path, 4096).splitlines() if line.strip()]
+        lines = [line for line in read_text(path, 4096).splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise ScenarioError(f"--token-file {path}: {error}") from None
-    tokens: dict[Role, str] = {}
-    for words in lines:
-        match words:
-            case ["operate" | "view" as role, token] if len(token) >= LEAST_TOKEN:
-                tokens[role] = token
-            case _:
-                tokens = {}
-                break
-    if not tokens or len(tokens) != len(lines) or len(set(tokens.values())) != len(tokens):
+    found = [TOKEN.fullmatch(line.strip()) for line in lines]
+    tokens = {cast(Role, each[1]): each[2] for each in found if each}
+    if not tokens or len(set(tokens.values())) != len(lines):
         raise ScenarioError(
             f"--token-file {path}: expected lines `operate TOKEN` and `view TOKEN`, with different "
             f"tokens of at least {LEAST_TOKEN} characters"
@@ -169,7 +165,10 @@ class Guard:
             return _refusal(405, "expected POST")
         if not self._logins.takes():
             return _refusal(429, "too many attempts to log in; wait a minute")
-        body = await _body(receive)
+        try:
+            body = await Request(scope, _limit(receive)).json()
+        except (ValueError, RecursionError, ClientDisconnect):
+            body = None
         given = body.get("token") if isinstance(body, dict) else None
         for role, token in self._tokens.items():
             if isinstance(given, str) and hmac.compare_digest(given.encode(), token.encode()):
@@ -200,17 +199,3 @@ def _limit(receive: Receive) -> Receive:
         return message if left >= 0 else {"type": "http.disconnect"}
 
     return receive_less
-
-
-async def _body(receive: Receive) -> Any:
-    """Return the JSON value of a small request, None if it has none."""
-    body = b""
-    while len(body) < 4096:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import uvicorn
+from pydantic import Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
@@ -20,8 +21,8 @@ from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from daqloom.console.feed import Feed
-from daqloom.console.guard import PEER, ROLE, Guard, Role
-from daqloom.control.protocol.messages import MalformedError
+from daqloom.console.guard import LARGEST_BODY_BYTES, PEER, ROLE, Guard, Role
+from daqloom.control.protocol.messages import MalformedError, Message, read
 from daqloom.control.status import Request, Status, read_request
 from daqloom.results.errors import MeasureError
 from daqloom.softswitch.status import SwitchStatus
@@ -30,18 +31,27 @@ from daqloom.tasks.children import Children, TaskError
 STATIC = Path(__file__).parent / "static"
 PROGRAM = "daqloom.console.task"
 MOST_ANSWER_BYTES = 16 << 20
-TASKS = (
-    *("scenarios", "explain", "validate", "analyse", "simulate"),
-    *("show", "topology", "list_studies", "study"),
-)
-"""Names of the tasks of `PROGRAM`."""
-LONGEST_TEXT = 512 << 10
-"""Longest argument of a task (characters)."""
-MOST_ITEMS = 100
-"""Items of a list among the arguments of a task."""
 FOR_OPERATORS = ("simulate",)
 """Tasks that take much time of the processor."""
 MOST_CONNECTIONS = 256
+
+
+TaskName = Literal[
+    "scenarios", "explain", "validate", "analyse", "simulate",
+    "show", "topology", "list_studies", "study",
+]  # fmt: skip
+Item = Annotated[str, Field(max_length=512 << 10)] | bool
+Argument = Item | Annotated[list[Item], Field(max_length=100)]
+
+
+class Task(Message):
+    """Request for a task of `PROGRAM`."""
+
+    task: TaskName
+    arguments: Annotated[dict[str, Argument], Field(max_length=8)]
+
+
+_TASK = TypeAdapter(Task)
 
 
 @dataclass(frozen=True)
@@ -111,15 +121,13 @@ class Console:
     async def _task(self, request: HttpRequest) -> Response:
         """Answer with one JSON object a line: `progress`, and at the end `answer` or `failure`."""
         try:
-            body = json.loads(await request.body())
-            name, arguments = body["task"], _check(body["arguments"])
-            if name not in TASKS:
-                raise ValueError
-        except (ValueError, RecursionError, KeyError, TypeError):
+            asked = read(_TASK, await request.body(), LARGEST_BODY_BYTES)
+        except MalformedError:
             return JSONResponse({"failure": "this is no task of the console"}, 400)
-        if name in FOR_OPERATORS and request.scope[ROLE] != "operate":
-            return JSONResponse({"failure": f"the role `view` may not {name}"}, 403)
-        return StreamingResponse(self._records(name, arguments), media_type="application/x-ndjson")
+        if asked.task in FOR_OPERATORS and request.scope[ROLE] != "operate":
+            return JSONResponse({"failure": f"the role `view` may not {asked.task}"}, 403)
+        records = self._records(asked.task, asked.arguments)
+        return StreamingResponse(records, media_type="application/x-ndjson")
 
     async def _records(self, name: str, arguments: dict[str, Any]) -> AsyncIterator[str]:
         records: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -139,19 +147,6 @@ class Console:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-
-
-def _check(arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a task: texts, truth values and lists of texts. Raises TypeError."""
-    if not isinstance(arguments, dict) or len(arguments) > 8:
-        raise TypeError
-    for value in arguments.values():
-        items = value if isinstance(value, list) else [value]
-        if len(items) > MOST_ITEMS or not all(isinstance(each, str | bool) for each in items):
-            raise TypeError
-        if sum(len(each) for each in items if isinstance(each, str)) > LONGEST_TEXT:
-            raise TypeError
-    return {str(name): value for name, value in arguments.items()}
 
 
 @dataclass(frozen=True)

@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from daqloom.base import lazy
-from daqloom.report import matplotlib_renderer
-from daqloom.report.study import provenance, table
-from daqloom.report.study import report as study_report
 from daqloom.scenario import files
 from daqloom.scenario.errors import ScenarioError
 from daqloom.study import StudyError
-from daqloom.study.file import load as study_load
-from daqloom.study.run import plan as run_plan
 from daqloom.tasks.program import Answer, report
 
 with lazy.imports():
+    from daqloom.report import matplotlib_renderer
+    from daqloom.report.study import provenance, table
+    from daqloom.report.study import report as study_report
+    from daqloom.study.file import load as study_load
     from daqloom.study.run import dataset as run_dataset
+    from daqloom.study.run import plan as run_plan
     from daqloom.study.run import runner
 
 MOST_FILES = 200
 MOST_ROWS = 400
 
 
-def studies() -> Answer:
+def list_studies() -> Answer:
     """Return names and titles of the shipped studies, and of those in the working folder."""
     names = [*study_load.shipped_studies(), *map(str, islice(_files(), MOST_FILES))]
     found = []

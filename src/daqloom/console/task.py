@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from daqloom.base import lazy
+from daqloom.console.studies import list_studies, study
 from daqloom.deployment.fabric_system import fabric_system
 from daqloom.scenario import dumps, files
 from daqloom.scenario.errors import ScenarioError
@@ -15,7 +16,7 @@ from daqloom.tasks.program import Answer, Tasks, carry_out, report
 from daqloom.tasks.systems import SYSTEM_TASKS, system_of
 
 with lazy.imports():
-    from daqloom.console import drawing, studies
+    from daqloom.console import drawing
     from daqloom.topology.formats import load
 
 
@@ -55,16 +56,6 @@ def simulate(scenario: str, overrides: Sequence[str]) -> Answer:
         counted_s -= run.warmup
     drawn = drawing.with_run(drawing.draw(cabled.fabric), cabled, result, counted_s)
     return {"result": replace(result, series={}).to_dict(), "drawing": drawn}
-
-
-def list_studies() -> Answer:
-    """Return the studies that can be shown."""
-    return studies.studies()
-
-
-def study(name: str, store: str, quick: bool) -> Answer:
-    """Return progress, figures, table and provenance of a study."""
-    return studies.study(name, store, quick)
 
 
 TASKS: Tasks = {

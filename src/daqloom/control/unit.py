@@ -19,7 +19,7 @@ from daqloom.base.claims import share
 from daqloom.base.log import LOG, identify
 from daqloom.base.version import installed_version
 from daqloom.control.calls.admission import greeting
-from daqloom.control.calls.connection import JOIN, Certificates, channel, refusals
+from daqloom.control.calls.connection import JOIN, REFUSALS, Certificates, channel
 from daqloom.control.counters.exporter import Exporter, exporter
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import (
@@ -149,7 +149,8 @@ class Unit:
         """Return the recorded stages and arrivals, each once, and the rows of connections."""
         if self._node is None:
             return
-        yield from map(_trace, _batches(self.connections()))
+        for connections in _batches(self.connections()):
+            yield Trace(connections=connections)
         given = self._configuration
         if given and given.trace_stages:
             stages = [(*row, stage.name) for *row, stage in self._node.take_stages()]
@@ -278,10 +279,6 @@ class _End:
     refusal: str = ""
 
 
-def _trace(rows: tuple[ConnectionRow, ...]) -> Trace:
-    return Trace(connections=rows)
-
-
 def _batches(rows: Sequence[Row]) -> Iterator[tuple[Row, ...]]:
     """Yield the rows in messages' worth."""
     for first in range(0, len(rows), ROWS_AT_ONCE):
@@ -353,7 +350,7 @@ def _listen(call: Any, unit: Unit, orders: queue.SimpleQueue[AnyOrder | None], e
 
 def _refusal(error: Any) -> str:
     """Return why the run control refuses for good; empty: another attempt may succeed."""
-    if error.code() not in refusals():
+    if error.code() not in REFUSALS:
         return ""
     if error.code() is grpc.StatusCode.ALREADY_EXISTS:
         return OCCUPIED
@@ -376,4 +373,4 @@ def _reports(
         if time.monotonic() - shown_s > CONNECTIONS_S:
             shown_s = time.monotonic()
             if rows := unit.connections()[:MOST_SLOW]:
-                yield _trace(tuple(rows)).encode()
+                yield Trace(connections=tuple(rows)).encode()

@@ -172,7 +172,7 @@ def test_a_damaged_state_is_one_sentence(tmp_path, damage):
 def test_a_damaged_reserve_is_one_sentence(tmp_path, text):
     store_in(tmp_path).save(lost_unit().control, 0.0, 0, [])
     (tmp_path / RESERVED).write_text(text)
-    with pytest.raises(MeasureError, match="reserved is not the number of a packet"):
+    with pytest.raises(MeasureError, match="reserved is not the state of a run"):
         Store.find(tmp_path)
 
 

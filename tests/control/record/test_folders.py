@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from daqloom.base.claims import is_claimed
 from daqloom.base.output import OutputError
 from daqloom.control.record import folders
 from daqloom.results.errors import MeasureError
@@ -90,15 +91,15 @@ def test_a_run_is_found_by_its_id_or_a_unique_beginning(root):
 
 def test_one_run_control_holds_a_folder(root):
     folder = folders.new_run_folder("laptop")
-    assert not folders.has_control(folder)
+    assert not is_claimed(folder)
     with folders.locked_run_folder(folder):
-        assert folders.has_control(folder)
+        assert is_claimed(folder)
         with (
             pytest.raises(MeasureError, match="another run control holds the folder"),
             folders.locked_run_folder(folder),
         ):
             pass
-    assert not folders.has_control(folder)
+    assert not is_claimed(folder)
     with (
         pytest.raises(MeasureError, match=r"cannot open .*: no such file"),
         folders.locked_run_folder(root / "none"),

@@ -30,12 +30,7 @@ constexpr int kMostInVain = 1000;
 
 bool LibfabricTransport::poll(TransportEvents& events) {
     bool happened = earlier_.replay(events);
-    while (!lost_.empty()) {
-        const UnitIndex unit = lost_.back();
-        lost_.pop_back();
-        events.on_unreachable(unit);
-        happened = true;
-    }
+    happened |= report_lost(lost_, events);
     happened |= loopback_.poll(events, counters_);
     happened |= work(events);
     in_vain_ = happened ? 0 : in_vain_;
@@ -135,44 +130,40 @@ bool LibfabricTransport::read_completions(TransportEvents& events) {
 void LibfabricTransport::on_received(Operation& operation, std::size_t length,
                                      TransportEvents& events) {
     const auto opened = sealer_.open({operation.room, std::min(length, kMessageRoom)});
-    switch (opened.verdict) {
-        case Sealer::Verdict::stranger:
-            ++counters_.refused_strangers;
-            break;
-        case Sealer::Verdict::other_epoch:
-            ++counters_.refused_epoch;
-            break;
-        case Sealer::Verdict::malformed:
-            ++counters_.refused_malformed;
-            break;
-        case Sealer::Verdict::ours:
-            Remote& peer = peers_[opened.from];
-            if (peer.state == Remote::State::lost) {
-                break;
-            }
-            // A member's number, but not the address that the run control has for it.
-            if (peer.state == Remote::State::absent ||
-                opened.incarnation != peer.where.incarnation) {
-                ++counters_.refused_strangers;
-                break;
-            }
-            switch (opened.kind) {
-                case Envelope::Kind::hello:
-                    owe(opened.from, operation.path, &Greeting::owes_answer);
-                    break;
-                case Envelope::Kind::answer:
-                    peer.greetings[index_of(operation.path)].has_answered = true;
-                    settle(peer);
-                    break;
-                case Envelope::Kind::message:
-                    ++counters_.messages_received;
-                    events.on_message(opened.from, opened.message);
-                    break;
-                default:
-                    ++counters_.refused_malformed;
-            }
+    if (opened.verdict != Sealer::Verdict::ours) {
+        ++Sealer::counter_of(opened.verdict, counters_);
+    } else {
+        on_opened(opened, operation.path, events);
     }
     receive_again(operation);
+}
+
+void LibfabricTransport::on_opened(const Sealer::Contents& opened, Path path,
+                                   TransportEvents& events) {
+    Remote& peer = peers_[opened.from];
+    if (peer.state == Remote::State::lost) {
+        return;
+    }
+    // A member's number, but not the address that the run control has for it.
+    if (peer.state == Remote::State::absent || opened.incarnation != peer.where.incarnation) {
+        ++counters_.refused_strangers;
+        return;
+    }
+    switch (opened.kind) {
+        case Envelope::Kind::hello:
+            owe(opened.from, path, &Greeting::owes_answer);
+            break;
+        case Envelope::Kind::answer:
+            peer.greetings[index_of(path)].has_answered = true;
+            settle(peer);
+            break;
+        case Envelope::Kind::message:
+            ++counters_.messages_received;
+            events.on_message(opened.from, opened.message);
+            break;
+        default:
+            ++counters_.refused_malformed;
+    }
 }
 
 void LibfabricTransport::on_sent(Operation& operation) {

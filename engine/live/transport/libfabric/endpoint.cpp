@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "live/transport/envelope.hpp"
 #include "live/transport/libfabric/connections.hpp"
 #include "live/transport/tcp/socket.hpp"
 
@@ -69,14 +69,6 @@ std::string node_as_text(const std::string& node) {
     const auto& internet = reinterpret_cast<const sockaddr_in&>(found->address);
     ::inet_ntop(AF_INET, &internet.sin_addr, text, sizeof text);
     return text;
-}
-
-base::expected<std::uint64_t> random_bits() {
-    std::uint64_t bits = 0;
-    if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) {
-        return base::system_failure("the system gives no random numbers");
-    }
-    return bits;
 }
 
 }  // namespace

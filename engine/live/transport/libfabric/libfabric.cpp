@@ -173,13 +173,14 @@ bool LibfabricTransport::send(UnitIndex to, std::span<const std::byte> bytes) {
     if (!peers_.contains(to) || bytes.size() > most_message) {
         return false;
     }
-    const bool is_own = to == config_.self;
-    if (!is_own && peers_[to].state != Remote::State::connected) {
+    if (to == config_.self) {
+        return loopback_.send(bytes, counters_);
+    }
+    if (peers_[to].state != Remote::State::connected) {
         lose(to);
         return true;
     }
-    if (is_own ? !loopback_.send(bytes)
-               : !post_message(to, Path::messages, Envelope::Kind::message, bytes)) {
+    if (!post_message(to, Path::messages, Envelope::Kind::message, bytes)) {
         return false;
     }
     ++counters_.messages_sent;
@@ -221,25 +222,21 @@ bool LibfabricTransport::write(const Write& write) {
     if (!peers_.contains(write.to)) {
         return false;
     }
-    if (!can_be_written(write)) {
-        counters_.refused_malformed += peers_[write.to].state != Remote::State::lost ? 1 : 0;
+    if (write.to == config_.self) {
+        return loopback_.write(write, counters_);
+    }
+    const Remote& peer = peers_[write.to];
+    if (peer.state != Remote::State::connected || !write.is_inside(peer.where.bytes)) {
+        counters_.refused_malformed += peer.state != Remote::State::lost ? 1 : 0;
         lose(write.to);
         return true;
     }
-    if (write.to == config_.self ? !loopback_.write(write) : !post_write(write)) {
+    if (!post_write(write)) {
         return false;
     }
     ++counters_.writes;
     counters_.written_bytes += static_cast<base::Bytes>(write.bytes.size());
     return true;
-}
-
-bool LibfabricTransport::can_be_written(const Write& write) const {
-    if (write.to == config_.self) {
-        return loopback_.is_inside(write);
-    }
-    const Remote& peer = peers_[write.to];
-    return peer.state == Remote::State::connected && write.is_inside(peer.where.bytes);
 }
 
 /// Posts a write. False: no operation is free for this unit.

@@ -134,11 +134,11 @@ class LibfabricTransport final : public Transport {
     bool read_completions(TransportEvents& events);
     bool read_error();
     void on_received(Operation& operation, std::size_t length, TransportEvents& events);
+    void on_opened(const Sealer::Contents& opened, Path path, TransportEvents& events);
     void on_sent(Operation& operation);
     void settle(Remote& peer);
     bool end_part(Operation& operation);
     void receive_again(Operation& operation);
-    [[nodiscard]] bool can_be_written(const Write& write) const;
     bool post_write(const Write& write);
     bool post_message(UnitIndex to, Path path, Envelope::Kind kind,
                       std::span<const std::byte> message);

@@ -1,7 +1,6 @@
 #include "live/transport/mpi/mpi.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,10 +54,7 @@ base::expected<std::unique_ptr<MpiTransport>> MpiTransport::create(const Transpo
                       "unit {} of {} for MPI; expected a unit of the run, with a doorbell",
                       config.self.value(), config.units);
     DAQLOOM_TRY(world, mpi::World::join());
-    std::uint64_t incarnation = 0;
-    if (::getrandom(&incarnation, sizeof incarnation, 0) != sizeof incarnation) {
-        return base::system_failure("the system gives no random numbers");
-    }
+    DAQLOOM_TRY(incarnation, random_bits());
     return std::unique_ptr<MpiTransport>(new MpiTransport(config, *world, incarnation));
 }
 
@@ -322,12 +318,7 @@ bool MpiTransport::poll(TransportEvents& events) {
     something |= complete(events);
     grant_offers(events);
     post_steps();
-    while (!lost_.empty()) {
-        const UnitIndex unit = lost_.back();
-        lost_.pop_back();
-        events.on_unreachable(unit);
-        something = true;
-    }
+    something |= report_lost(lost_, events);
     idle_ = something ? 0 : idle_;
     return something;
 }
@@ -344,18 +335,9 @@ bool MpiTransport::receive(TransportEvents* events) {
 
 void MpiTransport::take(const mpi::Record& record, TransportEvents* events) {
     const Sealer::Contents opened = sealer_.open(record.bytes);
-    switch (opened.verdict) {
-        case Sealer::Verdict::ours:
-            break;
-        case Sealer::Verdict::stranger:
-            ++counters_.refused_strangers;
-            return;
-        case Sealer::Verdict::other_epoch:
-            ++counters_.refused_epoch;
-            return;
-        case Sealer::Verdict::malformed:
-            ++counters_.refused_malformed;
-            return;
+    if (opened.verdict != Sealer::Verdict::ours) {
+        ++Sealer::counter_of(opened.verdict, counters_);
+        return;
     }
     mpi::Peer& peer = peers_[opened.from];
     if (peer.incarnation != opened.incarnation || peer.rank != record.from) {

@@ -58,7 +58,6 @@ struct ShmTransport::Unit {
     bool bell_due = false;
     bool is_gone = false;  ///< hung up; its earlier messages are still read
     bool is_lost = false;
-    bool is_reported = false;
 };
 
 base::expected<std::unique_ptr<ShmTransport>> ShmTransport::create(const TransportConfig& config,
@@ -89,7 +88,9 @@ ShmTransport::ShmTransport(const TransportConfig& config, const ShmConfig& shm, 
       name_(std::move(name)),
       listener_(std::move(listener)),
       sockets_(std::move(sockets)),
-      by_index_(config.units) {}
+      by_index_(config.units) {
+    lost_.reserve(config.units);
+}
 
 ShmTransport::~ShmTransport() { ring_due(); }
 
@@ -157,7 +158,7 @@ ShmTransport::Unit* ShmTransport::reachable(UnitIndex unit) {
 void ShmTransport::lose(Unit& unit) {
     if (!unit.is_lost) {
         unit.is_lost = true;
-        ++unreported_;
+        lost_.push_back(unit.index);
         writes_under_way_ -= unit.writes.size();
         unit.writes.clear();
     }
@@ -242,19 +243,9 @@ bool ShmTransport::poll(TransportEvents& events) {
     }
     ring_due();
     something |= writes_under_way_ != 0 && copy_some(events);
-    something |= unreported_ != 0 && report_lost(events);
+    something |= report_lost(lost_, events);
     ring_due();
     return something;
-}
-
-bool ShmTransport::report_lost(TransportEvents& events) {
-    for (const auto& unit : units_) {
-        if (unit->is_lost && !std::exchange(unit->is_reported, true)) {
-            --unreported_;
-            events.on_unreachable(unit->index);
-        }
-    }
-    return true;
 }
 
 bool ShmTransport::receive(Unit& unit, TransportEvents& events) {
@@ -349,7 +340,7 @@ void ShmTransport::poll_sockets() {
 }
 
 bool ShmTransport::is_quiet() const {
-    if (unreported_ != 0) {
+    if (!lost_.empty()) {
         return false;
     }
     for (const auto& unit : units_) {

@@ -60,7 +60,6 @@ class ShmTransport final : public Transport {
     void ring(Unit& unit);
     void ring_due();
 
-    bool report_lost(TransportEvents& events);
     bool receive(Unit& unit, TransportEvents& events);
     bool copy_some(TransportEvents& events);
     bool copy_some(Unit& unit, base::Bytes& budget, TransportEvents& events);
@@ -76,7 +75,7 @@ class ShmTransport final : public Transport {
     base::Table<UnitIndex, Unit*> by_index_;
     std::size_t turn_ = 0;  ///< index in `units_` of the unit whose writes are copied
     std::size_t writes_under_way_ = 0;
-    std::size_t unreported_ = 0;  ///< lost units not yet reported
+    std::vector<UnitIndex> lost_;  ///< not yet reported
     bool bells_due_ = false;
     base::Time next_look_;
     Polling polling_;

@@ -1,7 +1,6 @@
 #include "live/transport/tcp/connector.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -36,13 +35,10 @@ base::expected<TcpConnector> TcpConnector::open(const TransportConfig& config,
     DAQLOOM_TRY(where, address_of_node(tcp.node));
     DAQLOOM_TRY(listener, listen_at(where, tcp));
     OwnedFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-    std::uint64_t incarnation = 0;
     if (!epoll || !watch(epoll.get(), listener.get(), EPOLLIN, kListener)) {
         return base::system_failure(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
     }
-    if (::getrandom(&incarnation, sizeof incarnation, 0) != sizeof incarnation) {
-        return base::system_failure("the system gives no random numbers");
-    }
+    DAQLOOM_TRY(incarnation, random_bits());
     return TcpConnector(config, tcp, where, std::move(listener), std::move(epoll), incarnation);
 }
 
@@ -266,21 +262,11 @@ void TcpConnector::on_identification(PendingConnection& connection, TransportCou
         connected_.push_back(std::move(connected));
         return close(connection);
     }
-    switch (opened.verdict) {
-        case Sealer::Verdict::stranger:
-            ++counters.refused_strangers;
-            break;
-        case Sealer::Verdict::other_epoch: {
-            ++counters.refused_epoch;
-            Envelope theirs;
-            std::memcpy(&theirs, connection.received.data(), sizeof theirs);
-            static_cast<void>(identify(connection, Envelope::Kind::answer, theirs.from));
-            break;
-        }
-        case Sealer::Verdict::malformed:
-        case Sealer::Verdict::ours:
-            ++counters.refused_malformed;
-            break;
+    ++Sealer::counter_of(opened.verdict, counters);
+    if (opened.verdict == Sealer::Verdict::other_epoch) {
+        Envelope theirs;
+        std::memcpy(&theirs, connection.received.data(), sizeof theirs);
+        static_cast<void>(identify(connection, Envelope::Kind::answer, theirs.from));
     }
     close(connection);
 }

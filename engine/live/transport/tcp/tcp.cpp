@@ -94,7 +94,9 @@ TcpTransport::TcpTransport(const TransportConfig& config, const TcpConfig& tcp,
       epoll_(std::move(epoll)),
       by_index_(config.units),
       loopback_(config.self, config.arena),
-      behind_(kBehind) {}
+      behind_(kBehind) {
+    lost_.reserve(config.units);
+}
 
 /// Sends queued data; data that the kernel has already taken still arrive.
 TcpTransport::~TcpTransport() {
@@ -147,7 +149,7 @@ TcpTransport::Connection* TcpTransport::reachable(UnitIndex unit) {
 void TcpTransport::lose(Connection& connection) {
     if (!connection.is_lost) {
         connection.is_lost = true;
-        ++unreported_;
+        lost_.push_back(connection.unit);
         ::shutdown(connection.socket.get(), SHUT_RDWR);
     }
 }
@@ -279,7 +281,7 @@ bool TcpTransport::poll(TransportEvents& events) {
     }
     turn_ += looked_at;
     something |= to_receive < kBytesPerPoll || to_send < kBytesPerPoll;
-    something |= unreported_ != 0 && report_lost(events);
+    something |= report_lost(lost_, events);
     if (++polls_ % kTcpPollsPerLook == 0) {
         read_counts();
     }
@@ -314,16 +316,6 @@ std::vector<ConnectionCounts> TcpTransport::connections() const {
     return counts_;
 }
 
-bool TcpTransport::report_lost(TransportEvents& events) {
-    for (const auto& connection : connections_) {
-        if (connection->is_lost && !std::exchange(connection->is_reported, true)) {
-            --unreported_;
-            events.on_unreachable(connection->unit);
-        }
-    }
-    return true;
-}
-
 void TcpTransport::poll_sockets() {
     std::array<epoll_event, 64> came{};
     const int count = ::epoll_wait(epoll_.get(), came.data(), came.size(), 0);
@@ -340,7 +332,7 @@ void TcpTransport::poll_sockets() {
 }
 
 bool TcpTransport::is_quiet() const {
-    return loopback_.empty() && unreported_ == 0 &&
+    return loopback_.empty() && lost_.empty() &&
            std::ranges::none_of(connections_, [](const auto& connection) {
                return !connection->is_lost &&
                       (connection->may_read || (connection->may_write && !connection->out.empty()));

@@ -55,7 +55,6 @@ class TcpTransport final : public Transport {
         bool may_write = true;  ///< the kernel may have room
         bool starved = false;   ///< a message did not fit
         bool is_lost = false;
-        bool is_reported = false;
     };
     struct Receiving;
 
@@ -68,7 +67,6 @@ class TcpTransport final : public Transport {
     std::size_t send_some(Connection& connection, std::size_t most);
     std::size_t receive_some(Connection& connection, std::size_t most, TransportEvents& events);
     void poll_sockets();
-    bool report_lost(TransportEvents& events);
     void read_counts();
     [[nodiscard]] bool is_quiet() const;
 
@@ -81,8 +79,8 @@ class TcpTransport final : public Transport {
     base::Table<UnitIndex, Connection*> by_index_;
     Loopback loopback_;
     std::vector<std::byte> behind_;
-    std::size_t turn_ = 0;  ///< index in `connections_` of the first one in the next poll
-    std::size_t unreported_ = 0;
+    std::size_t turn_ = 0;         ///< index in `connections_` of the first one in the next poll
+    std::vector<UnitIndex> lost_;  ///< not yet reported
     base::Time read_counts_at_;
     std::uint64_t polls_ = 0;
     Polling polling_;

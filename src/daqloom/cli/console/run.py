@@ -21,8 +21,6 @@ EVENTS_SHOWN = 8
 MOST_ROWS = 40
 WORST = 10
 """Rows of a run with more units than `MOST_ROWS`."""
-FULL = 0.9
-"""Fill of a buffer that is marked."""
 COLUMNS = {
     "unit": "",
     "state": "",
@@ -141,24 +139,13 @@ def unit_table(status: control_status.Status, width: int, most: int = MOST_ROWS)
     return console.Group(*parts)
 
 
-def fitting_table(
+def live_table(
     status: control_status.Status, size: console.ConsoleDimensions, typed: str = "", reply: str = ""
 ) -> console.Group:
-    """Return the live table with as many units as fit the height of a terminal."""
+    """Return headline, table of as many units as fit the height of a terminal, last log entries,
+    and the command being typed."""
     others = 7 + len(overview(status)) + min(EVENTS_SHOWN, len(status.events)) + 2 * bool(typed)
-    return live_table(
-        status, size.width, typed, reply, max(3, min(MOST_ROWS, size.height - others))
-    )
-
-
-def live_table(
-    status: control_status.Status,
-    width: int,
-    typed: str = "",
-    reply: str = "",
-    most: int = MOST_ROWS,
-) -> console.Group:
-    """Return headline, table of units, last log entries, and the command being typed."""
+    most = max(3, min(MOST_ROWS, size.height - others))
     lines = [f"{time_s:9.2f} s  {text}" for time_s, text in status.events[-EVENTS_SHOWN:]]
     refused = [f"{name}: {count}" for name, count in status.counts.items() if "." in name]
     foot = [rich_text.Text("  ".join(refused), style="red")] if refused else []
@@ -170,7 +157,7 @@ def live_table(
     return console.Group(
         rich_text.Text(headline(status), style="bold"),
         *(rich_text.Text(line) for line in overview(status)),
-        unit_table(status, width, most),
+        unit_table(status, size.width, most),
         *(rich_text.Text(line, style="dim") for line in lines),
         *foot,
         *prompt,

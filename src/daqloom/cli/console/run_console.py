@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from daqloom.base.log import LOG, identify
 from daqloom.base.output import OutputError
 from daqloom.base.words import reason_of
 from daqloom.cli.console.recording import note_missing_series, print_summary, run_record
-from daqloom.cli.console.run import fitting_table, headline, overview, unit_table
+from daqloom.cli.console.run import headline, live_table, overview, unit_table
 from daqloom.cli.console.terminal import note
 from daqloom.control.control import Control
 from daqloom.control.counters.pages import pages_folder
@@ -40,7 +40,7 @@ from daqloom.control.status import Request
 from daqloom.control.steering import SteeringOptions
 from daqloom.measure.new_setup import new_setup
 from daqloom.measure.plan import control_of, new_run_name
-from daqloom.measure.signals import stopped_by_signals
+from daqloom.measure.signals import SignalledError, stopped_by_signals, unless_stopped
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
@@ -192,14 +192,13 @@ async def _keep_up(
                 if reply[0] and not interactive:
                     print(reply[0], flush=True)
 
-            ended = asyncio.create_task(_end(control))
-            stopped = asyncio.create_task(stop.wait())
-            shown = asyncio.create_task(_shown(control, obey, reply) if interactive else _nothing())
-            with suppress(OSError) if interactive else _lines(obey):
-                await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (ended, stopped, shown):
-                task.cancel()
-            await asyncio.gather(shown, return_exceptions=True)
+            ended = control.until(lambda: control.run.phase is Phase.ENDED)
+            shown = asyncio.create_task(_shown(control, obey, reply)) if interactive else None
+            with nullcontext() if interactive else _lines(obey), suppress(SignalledError):
+                await unless_stopped(ended, stop)
+            if shown:
+                shown.cancel()
+                await asyncio.gather(shown, return_exceptions=True)
         sink = scenario.measure.sink
         lost = [
             sentence
@@ -208,14 +207,6 @@ async def _keep_up(
         ]
         for sentence in (*lost, *unfinished_files(scenario)):
             note(sentence)
-
-
-async def _end(control: Control) -> None:
-    await control.until(lambda: control.run.phase is Phase.ENDED)
-
-
-async def _nothing() -> None:
-    return
 
 
 def _obey(control: Control, line: str) -> str:
@@ -230,7 +221,7 @@ def _obey(control: Control, line: str) -> str:
     status = control.obey(request)
     if request.command != "status":
         return status.refusal
-    return "\n".join([headline(status), *overview(status), *_plain(unit_table(status, LOG_WIDTH))])
+    return "\n".join([headline(status), *overview(status), _plain(unit_table(status, LOG_WIDTH))])
 
 
 def _request(command: str, words: Sequence[str]) -> Request:
@@ -246,11 +237,11 @@ def _request(command: str, words: Sequence[str]) -> Request:
     return Request.model_validate({"command": command, **fields})
 
 
-def _plain(table: Any) -> Iterator[str]:
+def _plain(table: Any) -> str:
     console = rich_console.Console(width=LOG_WIDTH, color_system=None)
     with console.capture() as captured:
         console.print(table)
-    yield captured.get().rstrip()
+    return captured.get().rstrip()
 
 
 @contextmanager
@@ -306,7 +297,7 @@ async def _shown(control: Control, obey: Callable[[str], None], reply: list[str]
             while True:
                 changed.clear()
                 hint = " ".join(reply) or COMMANDS
-                shown = fitting_table(control.status(), live.console.size, f"{typed}_", hint)
+                shown = live_table(control.status(), live.console.size, f"{typed}_", hint)
                 live.update(shown, refresh=True)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), REFRESH_S)

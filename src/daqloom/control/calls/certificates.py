@@ -2,7 +2,6 @@
 
 import datetime
 import ipaddress
-import os
 import re
 import socket
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
 from cryptography.x509.oid import NameOID
 
-from daqloom.base.output import OutputError, written_whole
+from daqloom.base.output import OutputError, write_private
 from daqloom.base.words import reason_of
 from daqloom.control.calls.connection import CONTROL, UNIT, Certificates
 from daqloom.results.errors import MeasureError
@@ -52,10 +51,7 @@ def make_certificates(folder: Path, hosts: Sequence[str] = (), days: int = LIFET
     except OSError as error:
         raise OutputError(f"cannot make {folder}: {reason_of(error)}") from None
     for file, content in files.items():
-        with written_whole(folder / file) as scratch:
-            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as opened:
-                opened.write(content)
+        write_private(folder / file, content)
 
 
 def reachable_host(shown: Certificates, here: str) -> str:

@@ -28,6 +28,22 @@ SOCKET = "unix:"
 """Prefix of an address at a socket in the file system."""
 
 Option = tuple[str, int | str]
+LIMITS: tuple[Option, ...] = (
+    ("grpc.max_receive_message_length", LARGEST_ORDER_BYTES + 4096),
+    ("grpc.max_send_message_length", LARGEST_ORDER_BYTES + 4096),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.enable_http_proxy", 0),  # addresses are within a site
+    ("grpc.enable_retries", 0),
+)
+"""gRPC's limits, above our own, whose violations are counted."""
+REFUSALS = (
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.UNIMPLEMENTED,
+)
+"""Status codes of final refusals."""
 
 
 @dataclass(frozen=True)
@@ -79,25 +95,13 @@ def channel(address: str, certificates: Certificates | None, patience_s: float) 
             f"{address} is reached over the network, which requires certificates: name the folder "
             "of those of the run control with --certificates"
         )
-    options = limits() + keep_alive(patience_s)
+    options = [*LIMITS, *keep_alive(patience_s)]
     if certificates is None or address.startswith(SOCKET):
         return grpc.insecure_channel(address, options)
     credentials = grpc.ssl_channel_credentials(
         certificates.authority, certificates.key, certificates.certificate
     )
     return grpc.secure_channel(address, credentials, options)
-
-
-def limits() -> list[Option]:
-    """Return gRPC's limits, above our own, whose violations are counted."""
-    most = LARGEST_ORDER_BYTES + 4096
-    return [
-        ("grpc.max_receive_message_length", most),
-        ("grpc.max_send_message_length", most),
-        ("grpc.max_metadata_size", 16 * 1024),
-        ("grpc.enable_http_proxy", 0),  # addresses are within a site
-        ("grpc.enable_retries", 0),
-    ]
 
 
 def keep_alive(patience_s: float) -> list[Option]:
@@ -109,15 +113,3 @@ def keep_alive(patience_s: float) -> list[Option]:
         ("grpc.keepalive_permit_without_calls", 0),
         ("grpc.http2.max_pings_without_data", 0),
     ]
-
-
-def refusals() -> tuple[Any, ...]:
-    """Return the status codes of final refusals."""
-    code = grpc.StatusCode
-    return (
-        code.UNAUTHENTICATED,
-        code.PERMISSION_DENIED,
-        code.INVALID_ARGUMENT,
-        code.ALREADY_EXISTS,
-        code.UNIMPLEMENTED,
-    )

@@ -15,11 +15,11 @@ from daqloom.control.calls.connection import (
     CONTROL,
     GREET,
     JOIN,
+    LIMITS,
     STEER,
     UNIT,
     Certificates,
     keep_alive,
-    limits,
 )
 from daqloom.control.protocol.messages import (
     Answer,
@@ -110,7 +110,7 @@ class Service:
             )
         self._server = grpc.aio.server(
             options=[
-                *limits(),
+                *LIMITS,
                 *keep_alive(10.0),
                 ("grpc.http2.min_ping_interval_without_data_ms", 500),
                 ("grpc.http2.max_ping_strikes", 0),

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from daqloom._engine import RunControl
-from daqloom.base.output import OutputError, written_whole
+from daqloom.base.claims import is_claimed
+from daqloom.base.output import OutputError, write_private
 from daqloom.base.version import installed_version
 from daqloom.base.words import printable, reason_of
 from daqloom.control.protocol import wire
 from daqloom.control.protocol.messages import MOST_UNITS, Count, Counters, Message, Text, UnitNumber
 from daqloom.control.protocol.snapshot import Balance, RunSnapshot, Seconds
 from daqloom.control.protocol.states import Phase
-from daqloom.control.record.folders import has_control
 from daqloom.machine.addresses import split_address
 from daqloom.machine.foreign import began_of
 from daqloom.machine.processes import ProcessRecord
@@ -42,16 +42,7 @@ LONGEST_PATH = 4096
 LARGEST_FILE_BYTES = 256 << 20
 FRESH_S = 10.0
 """Age of the stored counters at which the state is stored again (s)."""
-_T = TypeVar("_T", bound=BaseModel)
-
-
-class ProcessRow(Message):
-    """Local process that runs units."""
-
-    units: Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
-    pid: Annotated[int, Field(ge=1, lt=1 << 31)]
-    began: Count
-    """Start of the process, in clock ticks since the machine was started."""
+_T = TypeVar("_T")
 
 
 class FormerSetup(Message):
@@ -82,7 +73,7 @@ class StoredState(Message):
     snapshot: RunSnapshot
     setup: StoredSetup | None = None
     """Without one, the setup is that of run.json, and has no run number."""
-    processes: Annotated[tuple[ProcessRow, ...], Field(max_length=MOST_UNITS)] = ()
+    processes: Annotated[tuple[ProcessRecord, ...], Field(max_length=MOST_UNITS)] = ()
 
 
 class StoredRun(Message):
@@ -125,7 +116,7 @@ class Store:
         store = cls(folder, about)
         for name in (STATE, RESERVED, ADDRESS):
             (folder / name).unlink(missing_ok=True)
-        store._write(RUN, about.encode())
+        write_private(folder / RUN, about.encode())
         return store
 
     @classmethod
@@ -141,10 +132,10 @@ class Store:
                 f"{folder / STATE} is missing, though the run has begun; begin a new run in "
                 "another folder"
             )
-        state = _read(folder / STATE, StoredState) if has_state else None
+        state = _read(folder / STATE, _STATE) if has_state else None
         if state and state.snapshot.phase is Phase.ENDED:
             return None
-        about = _read(folder / RUN, StoredRun)
+        about = _read(folder / RUN, _RUN)
         if about.version != installed_version():
             raise MeasureError(
                 f"{folder} has a run of daqloom {about.version[:40]}, and this is "
@@ -152,7 +143,8 @@ class Store:
             )
         if _has_run(original := Path(about.folder), about) and not original.samefile(folder):
             raise MeasureError(f"{folder} is a copy of a run; continue the original, {original}")
-        reserved = _read_number(folder / RESERVED)
+        has_reserved = os.path.lexists(folder / RESERVED)
+        reserved = _read(folder / RESERVED, _RESERVED) if has_reserved else 0
         if state and reserved > state.snapshot.reserved_end:
             snapshot = state.snapshot.model_copy(update={"reserved_end": reserved})
             state = state.model_copy(update={"snapshot": snapshot})
@@ -192,7 +184,7 @@ class Store:
 
     def write_address(self, address: str) -> None:
         """Store the address of the run control. Raises OutputError."""
-        self._write(ADDRESS, address.encode())
+        write_private(self.address_file, address.encode())
 
     def save(
         self,
@@ -207,10 +199,6 @@ class Store:
         changes, reserved = (run.changes, tuple(processes), setup), run.reserved_end
         try:
             if changes != self._changes or now_s - self._stored_s > FRESH_S:
-                rows = tuple(
-                    ProcessRow(units=each.units, pid=each.pid, began=each.began)
-                    for each in processes
-                )
                 snapshot = wire.message(run.snapshot())
                 assert isinstance(snapshot, RunSnapshot)
                 state = StoredState(
@@ -218,24 +206,15 @@ class Store:
                     saved_s=now_s,
                     snapshot=snapshot,
                     setup=setup,
-                    processes=rows,
+                    processes=tuple(processes),
                 )
-                self._write(STATE, state.encode())
+                write_private(self.folder / STATE, state.encode())
                 self._changes, self._stored_s = changes, now_s
             elif reserved != self._reserved:
-                self._write(RESERVED, str(reserved).encode())
+                write_private(self.folder / RESERVED, str(reserved).encode())
             self._reserved = reserved
         except (OutputError, ValidationError) as error:
             self.failure = str(error)
-
-    def _write(self, name: str, content: bytes) -> None:
-        """Write a file, on the disk when this returns. Raises OutputError."""
-        with written_whole(self.folder / name) as scratch:
-            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(handle)
 
 
 def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
@@ -243,7 +222,7 @@ def interrupted_run(folders: Iterable[Path], name: str) -> Path | None:
     it, if any. Folders with damaged files are left out."""
     for folder in folders:
         with suppress(MeasureError):
-            found = None if has_control(folder) else Store.find(folder)
+            found = None if is_claimed(folder) else Store.find(folder)
             if found and found.about.name == name:
                 return folder
     return None
@@ -261,11 +240,15 @@ def has_units(folder: Path) -> bool:
 def _has_run(folder: Path, about: StoredRun) -> bool:
     """Return whether the run `about` is in a folder."""
     with suppress(MeasureError):
-        return _read(folder / RUN, StoredRun).token == about.token
+        return _read(folder / RUN, _RUN).token == about.token
     return False
 
 
-def _read(path: Path, kind: type[_T]) -> _T:
+_RUN, _STATE = TypeAdapter(StoredRun), TypeAdapter(StoredState)
+_RESERVED: TypeAdapter[int] = TypeAdapter(Count)
+
+
+def _read(path: Path, adapter: TypeAdapter[_T]) -> _T:
     """Read a file of this user. Raises MeasureError."""
     try:
         with open_regular(path) as file:
@@ -273,7 +256,7 @@ def _read(path: Path, kind: type[_T]) -> _T:
             if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise MeasureError(f"{path} can be written by other users; begin a new run")
             content = file.read(LARGEST_FILE_BYTES)
-        return TypeAdapter(kind).validate_json(content)
+        return adapter.validate_json(content)
     except OSError as error:
         raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
     except ValidationError as error:
@@ -282,16 +265,3 @@ def _read(path: Path, kind: type[_T]) -> _T:
         raise MeasureError(
             f"{path} is not the state of a run ({printable(reason[:200])}); begin a new run"
         ) from None
-
-
-def _read_number(path: Path) -> int:
-    try:
-        with open_regular(path) as file:
-            text = file.read(40)
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise MeasureError(f"{path} cannot be read: {reason_of(error)}; begin a new run") from None
-    if not text.isdigit() or int(text) >= 1 << 63:
-        raise MeasureError(f"{path} is not the number of a packet; begin a new run")
-    return int(text)

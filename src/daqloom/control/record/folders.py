@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from daqloom.base.claims import is_claimed
 from daqloom.base.output import OutputError
 from daqloom.base.words import join_names, printable, reason_of
 from daqloom.results.errors import MeasureError
@@ -121,8 +120,3 @@ def _takes(lock: int) -> bool:
         else:
             return True
     return False
-
-
-def has_control(folder: Path) -> bool:
-    """Return whether a run control of this machine holds the folder of a run."""
-    return is_claimed(folder)

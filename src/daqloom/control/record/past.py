@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from daqloom.base.claims import is_claimed
 from daqloom.base.output import write_text
 from daqloom.base.words import printable
-from daqloom.control.record.folders import has_control
 from daqloom.control.record.record import (
     ABOUT,
     EVENTS,
@@ -25,6 +25,7 @@ from daqloom.control.record.record import (
     TAGS,
     About,
     Summary,
+    local_time,
 )
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.files import open_regular, read_text
@@ -57,7 +58,7 @@ class Past:
 def read_run(folder: Path) -> Past:
     """Return the run with its record in a folder. Raises MeasureError for a broken or foreign
     one."""
-    is_live = has_control(folder)
+    is_live = is_claimed(folder)
     about = _read(folder / ABOUT, About)
     if (folder / SUMMARY).exists():
         summary = _read(folder / SUMMARY, Summary)
@@ -138,10 +139,8 @@ def time_of(past: Past, at: str, end_s: float) -> float:
     except (ValueError, OverflowError):
         raise MeasureError(f'"{printable(at[:40])}" is no time; {AT}') from None
     if not -1 <= time_s <= end_s + 1:
-        ends = datetime.fromtimestamp(began.timestamp() + end_s)
         raise MeasureError(
             f"{printable(at)} is not within {past.folder.name}, which lasted from "
-            f"{datetime.fromtimestamp(began.timestamp()):%Y-%m-%d %H:%M:%S} to "
-            f"{ends:%Y-%m-%d %H:%M:%S}; {AT}"
+            f"{local_time(began)} to {local_time(began, end_s)}; {AT}"
         )
     return max(0.0, time_s)

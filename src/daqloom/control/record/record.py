@@ -9,7 +9,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -105,6 +104,11 @@ def iso(began: datetime, time_s: float) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
+def local_time(began: datetime, time_s: float = 0.0) -> str:
+    """Return a time of a run as local date and time, such as 2026-11-30 03:00:15."""
+    return f"{datetime.fromtimestamp(began.timestamp() + time_s):%Y-%m-%d %H:%M:%S}"
+
+
 class Record:
     """Writer of a record, which continues one that is in the folder already. `offset_s` is the
     time of the run at time 0 of the run control."""
@@ -115,16 +119,14 @@ class Record:
         self.about = about
         self.building_s = 0.0
         """Time in the phase `running`, with that before a restart of the run control."""
-        recorded_s, is_known = 0.0, False
-        with suppress(OSError, ValueError):
+        recorded_s = 0.0
+        try:
             self.about = About.model_validate_json((folder / ABOUT).read_bytes())
-            is_known = True
-        if is_known:
-            with suppress(OSError, ValueError):
-                before = Summary.model_validate_json((folder / SUMMARY).read_bytes())
-                self.building_s, recorded_s = before.building_s, before.recorded_s
-        else:
-            write_text(folder / ABOUT, about.model_dump_json(by_alias=True, indent=2) + "\n")
+            before = Summary.model_validate_json((folder / SUMMARY).read_bytes())
+            self.building_s, recorded_s = before.building_s, before.recorded_s
+        except (OSError, ValueError):
+            if self.about is about:  # there is no record yet
+                write_text(folder / ABOUT, about.model_dump_json(by_alias=True, indent=2) + "\n")
         self.offset_s = max(0.0, datetime.now(UTC).timestamp() - self.about.began.timestamp())
         self.offset_s -= now_s
         self._recorded_s = recorded_s - self.offset_s

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -129,22 +130,17 @@ def merge_bins(kind: Kind, columns: Columns, width_s: float) -> Columns:
     found: Columns = {}
     for name, how in kind.columns.items():
         values = columns[name]
-        if how == "first":
-            found[name] = values[begins]
-        elif how == "last":
-            found[name] = values[ends]
-        elif how == "max":
-            found[name] = np.fmax.reduceat(values, begins)
-        elif how == "min":
-            found[name] = np.fmin.reduceat(values, begins)
+        if how in ("first", "last"):
+            found[name] = values[begins if how == "first" else ends]
+        elif how in ("max", "min"):
+            found[name] = (np.fmax if how == "max" else np.fmin).reduceat(values, begins)
         else:
-            factor = np.where(np.isnan(values), 0, weight) if how == "mean" else 1.0
+            known = ~np.isnan(values)
+            factor = known * (weight if how == "mean" else 1.0)
             summed = np.add.reduceat(np.nan_to_num(values) * factor, begins)
-            by = np.add.reduceat(factor * np.ones(len(values)), begins)
-            empty = np.add.reduceat(~np.isnan(values), begins) == 0
-            found[name] = np.where(empty, np.nan, summed / np.maximum(by, 1e-300))
-            if how == "sum":
-                found[name] = np.where(empty, np.nan, summed)
+            by = np.add.reduceat(factor, begins) if how == "mean" else 1.0
+            is_known = np.logical_or.reduceat(known, begins)
+            found[name] = np.divide(summed, by, out=np.full(len(begins), np.nan), where=is_known)
     return found
 
 
@@ -161,11 +157,8 @@ class SeriesWriter:
         """Write bins to the newest parts. When a minute has ended, older parts are merged."""
         for kind in KINDS:
             rows = [row for each in bins for row in rows_of(kind, each, offset_s)]
-            by_part: dict[int, list[dict[str, Any]]] = {}
-            for row in rows:
-                by_part.setdefault(int(row["time_s"] // MINUTE_S * MINUTE_S), []).append(row)
-            for begin_s, of_part in sorted(by_part.items()):
-                self._write(kind, begin_s, columns_of(kind, of_part))
+            for minute, of_part in groupby(rows, lambda row: row["time_s"] // MINUTE_S):
+                self._write(kind, int(minute * MINUTE_S), columns_of(kind, of_part))
 
     def _write(self, kind: Kind, begin_s: int, more: Columns) -> None:
         path = self._folder / part_name(kind, 0, begin_s)
@@ -215,13 +208,6 @@ def part_name(kind: Kind, level: int, begin_s: int) -> str:
     return f"{kind.name}-{level}-{begin_s:010d}.parquet"
 
 
-def parts_of(folder: Path, kind: Kind) -> list[Part]:
-    """Return the parts of a series that no other one replaces, in the order of time, at most
-    `MOST_PARTS`."""
-    kept = _kept(kind, _all_parts(folder, kind))
-    return sorted(kept, key=lambda part: part.begin_s)[-MOST_PARTS:]
-
-
 def _all_parts(folder: Path, kind: Kind) -> list[Part]:
     form = re.compile(rf"{kind.name}-([0-{len(kind.levels) - 1}])-([0-9]{{10}})\.parquet")
     found = []
@@ -247,17 +233,13 @@ def _kept(kind: Kind, parts: Sequence[Part]) -> list[Part]:
 
 def write_part(path: Path, kind: Kind, columns: Columns) -> None:
     """Write a part whole. Raises OSError."""
-    arrays = {}
-    for name, values in columns.items():
-        if name == "phase":
-            arrays[name] = pyarrow.array(list(values), pyarrow.string())
-        elif name in ("time_s", "width_s"):
-            arrays[name] = pyarrow.array(values)
-        elif kind is UNITS:
-            bits = values.astype(np.float32).view(np.uint32)
-            arrays[name] = pyarrow.array((bits & MANTISSA).view(np.float32))
-        else:
-            arrays[name] = pyarrow.array(values.astype(np.float64))
+    arrays: Columns = dict(columns)
+    if kind is UNITS:
+        for name in arrays.keys() - {"time_s", "width_s"}:
+            bits = arrays[name].astype(np.float32).view(np.uint32)
+            arrays[name] = (bits & MANTISSA).view(np.float32)
+    else:
+        arrays["phase"] = pyarrow.array(arrays["phase"], pyarrow.string())
     with written_whole(path) as scratch:
         parquet.write_table(pyarrow.table(arrays), scratch, compression="zstd")
 
@@ -276,14 +258,8 @@ def read_part(kind: Kind, path: Path) -> Columns:
             raise ValueError(str(error).partition("\n")[0]) from None
     if missing := [name for name in kind.columns if name not in table.column_names]:
         raise ValueError(f"it has no column {missing[0]}")
-    found: Columns = {}
-    for name in kind.columns:
-        column = table.column(name).combine_chunks()
-        if name == "phase":
-            found[name] = np.array(column.to_pylist(), dtype=object)
-        else:
-            found[name] = column.to_numpy(zero_copy_only=False).astype(float)
-    return found
+    found: Columns = {name: table.column(name).to_numpy() for name in kind.columns}
+    return {n: each if n == "phase" else each.astype(float) for n, each in found.items()}
 
 
 def concatenate(kind: Kind, tables: Sequence[Columns]) -> Columns:
@@ -313,9 +289,10 @@ def read_series(
 ) -> tuple[Columns, list[str]]:
     """Return the bins of a run's series from the parts that have some between two times, sorted by
     time, and a sentence for each unreadable part. Raises MissingExtraError without pyarrow."""
+    kept = _kept(kind, _all_parts(folder / FOLDER, kind))
     parts = [
         part
-        for part in parts_of(folder / FOLDER, kind)
+        for part in sorted(kept, key=lambda part: part.begin_s)[-MOST_PARTS:]
         if part.begin_s <= until_s and part.begin_s + kind.levels[part.level].span_s >= from_s
     ]
     columns, broken = read_parts(kind, parts)

@@ -1,5 +1,6 @@
 """Record of a simulated run, from the series of its result."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,18 +38,11 @@ def record_simulation(folder: Path, scenario: Scenario, result: Result) -> None:
         record.note(time_s, "fault {}: {} {} {}".format(*words), about="fault")
     bins = []
     for begin_s, end_s, bps in zip(*throughput.values(), strict=True):
-        since = [
-            count
-            for at_s, count in zip(members["time_s"], members["members"], strict=True)
-            if at_s < end_s
-        ]
+        changes = bisect_left(members["time_s"], end_s)
+        count = members["members"][changes - 1] if changes else 0
         bits = bps * (end_s - begin_s)
-        row = {
-            "events": bits * events_a_bit,
-            "bytes": bits / 8,
-            "members": since[-1] if since else 0,
-        }
-        phase = Phase.RUNNING if row["members"] else Phase.HALTING
+        row = {"events": bits * events_a_bit, "bytes": bits / 8, "members": count}
+        phase = Phase.RUNNING if count else Phase.HALTING
         bins.append(Bin(begin_s, end_s - begin_s, row, phase, {}))
     accounted = result.metrics.get("events_accounted")
     fates = accounted if isinstance(accounted, Mapping) else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from daqloom.base.words import duration, plural
 from daqloom.control.counters.metrics import Part, accounts, fragment_share
-from daqloom.control.record.record import Summary
+from daqloom.control.record.record import Summary, local_time
 from daqloom.results.metrics import for_people
 
 if TYPE_CHECKING:
@@ -94,4 +94,4 @@ def sentences(summary: Summary, began: datetime, run: str) -> Iterator[str]:
 
 def clock(began: datetime, time_s: float) -> str:
     """Return the local time of day of a time of the run, such as 03:00:15."""
-    return f"{datetime.fromtimestamp(began.timestamp() + time_s):%H:%M:%S}"
+    return local_time(began, time_s)[-8:]
