@@ -63,7 +63,7 @@ from daqloom.control.steering import Steering, SteeringOptions
 from daqloom.machine.addresses import join_address
 from daqloom.machine.launch import Launcher, Mpirun
 from daqloom.machine.machine import Machine
-from daqloom.machine.processes import Processes
+from daqloom.machine.processes import Processes, ProcessRecord
 from daqloom.results.errors import MeasureError
 from daqloom.scenario.schema.measure import Measure
 
@@ -222,8 +222,8 @@ class Control(Steering):
         now_s = self.now_s()
         end_s = now_s + LONGEST_ATTACHING_S
         self.meter = Meter(self.run, self.plan.packing, min(former.saved_s, now_s), end_s)
-        adopted = [each for each in former.processes if self.processes.adopt(each)]
-        running = {unit for each in adopted for unit in each.units}
+        known = [ProcessRecord(row.units, row.pid, row.began) for row in former.processes]
+        running = {unit for each in known if self.processes.adopt(each) for unit in each.units}
         ended = tuple(
             unit.number for unit in self.run.units if unit.process and unit.number not in running
         )

@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field, NonNegativeInt
 
 from daqloom.machine.foreign import Foreign, began_of
 from daqloom.machine.launch import TOKEN, Task
@@ -26,9 +23,9 @@ _CPUCLOCK_SCHED = 2
 class ProcessRecord:
     """Local process that runs units, as another run control finds it again."""
 
-    units: tuple[NonNegativeInt, ...]
-    pid: Annotated[int, Field(ge=1, lt=1 << 31)]
-    began: NonNegativeInt
+    units: tuple[int, ...]
+    pid: int
+    began: int
     """See `began_of`."""
 
 

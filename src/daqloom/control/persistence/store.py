@@ -45,6 +45,15 @@ FRESH_S = 10.0
 _T = TypeVar("_T")
 
 
+class ProcessRow(Message):
+    """Local process that runs units."""
+
+    units: Annotated[tuple[UnitNumber, ...], Field(max_length=MOST_UNITS)]
+    pid: Annotated[int, Field(ge=1, lt=1 << 31)]
+    began: Count
+    """Start of the process, in clock ticks since the machine was started."""
+
+
 class FormerSetup(Message):
     """Sums of the run until the end of a former setup."""
 
@@ -73,7 +82,7 @@ class StoredState(Message):
     snapshot: RunSnapshot
     setup: StoredSetup | None = None
     """Without one, the setup is that of run.json, and has no run number."""
-    processes: Annotated[tuple[ProcessRecord, ...], Field(max_length=MOST_UNITS)] = ()
+    processes: Annotated[tuple[ProcessRow, ...], Field(max_length=MOST_UNITS)] = ()
 
 
 class StoredRun(Message):
@@ -199,6 +208,10 @@ class Store:
         changes, reserved = (run.changes, tuple(processes), setup), run.reserved_end
         try:
             if changes != self._changes or now_s - self._stored_s > FRESH_S:
+                rows = tuple(
+                    ProcessRow(units=each.units, pid=each.pid, began=each.began)
+                    for each in processes
+                )
                 snapshot = wire.message(run.snapshot())
                 assert isinstance(snapshot, RunSnapshot)
                 state = StoredState(
@@ -206,7 +219,7 @@ class Store:
                     saved_s=now_s,
                     snapshot=snapshot,
                     setup=setup,
-                    processes=tuple(processes),
+                    processes=rows,
                 )
                 write_private(self.folder / STATE, state.encode())
                 self._changes, self._stored_s = changes, now_s
