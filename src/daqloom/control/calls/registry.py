@@ -92,16 +92,14 @@ def publish(
     port = split_address(address)[1]
     folder = runs_folder()
     _remove_abandoned(folder)
-    secrets = {folder / f"{port}{kind.suffix}": steering}
-    if token is not None:
-        secrets[folder / f"{port}.token"] = token
+    shown = str(certificates.folder.absolute()) if certificates else ""
+    lines = (steering.hex(), socket or address, str(os.getpid()), shown)
+    for_units = folder / f"{port}.token"
     with ExitStack() as stack:
-        for path, secret in secrets.items():
-            shown = str(certificates.folder.absolute()) if certificates else ""
-            lines = (secret.hex(), socket or address, str(os.getpid()), shown)
-            text = "\n".join(lines if path.suffix == kind.suffix else lines[:1])
-            stack.enter_context(claimed_file(path, text))
-        yield folder / f"{port}.token"
+        stack.enter_context(claimed_file(folder / f"{port}{kind.suffix}", "\n".join(lines)))
+        if token is not None:
+            stack.enter_context(claimed_file(for_units, token.hex()))
+        yield for_units
 
 
 class NoListenerError(MeasureError):
