@@ -58,7 +58,7 @@ def mcp(
             note("waiting for a client on standard input; an assistant starts this command itself")
         served.run()
         return
-    _opened(host, http, "--http").close()
+    _listen(host, http, "--http").close()
     if host != LOOPBACK:
         reads = f" and read below {folder}" if folder else ""
         note(f"everybody who reaches {host} port {http} may compute here{reads}")
@@ -117,7 +117,7 @@ def console(
     if tls:
         connection.read_certificates(tls, "control")
     tokens = guard.read_tokens(token_file) if token_file else guard.make_tokens()
-    opened = _opened(host, port, "--port")
+    opened = _listen(host, port, "--port")
     port = opened.getsockname()[1]
     listener = console_server.Listener(host, port, tokens, tuple(name or ()), tls)
     sources = console_server.Sources(
@@ -134,7 +134,7 @@ def console(
     console_server.server(sources, listener).run([opened])
 
 
-def _opened(host: str, port: int, option: str) -> socket.socket:
+def _listen(host: str, port: int, option: str) -> socket.socket:
     """Return a socket that listens. Raises ScenarioError, which names the option of the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -121,12 +121,12 @@ class Console:
     async def _task(self, request: HttpRequest) -> Response:
         """Answer with one JSON object a line: `progress`, and at the end `answer` or `failure`."""
         try:
-            asked = read(_TASK, await request.body(), LARGEST_BODY_BYTES)
+            task = read(_TASK, await request.body(), LARGEST_BODY_BYTES)
         except MalformedError:
             return JSONResponse({"failure": "this is no task of the console"}, 400)
-        if asked.task in FOR_OPERATORS and request.scope[ROLE] != "operate":
-            return JSONResponse({"failure": f"the role `view` may not {asked.task}"}, 403)
-        records = self._records(asked.task, asked.arguments)
+        if task.task in FOR_OPERATORS and request.scope[ROLE] != "operate":
+            return JSONResponse({"failure": f"the role `view` may not {task.task}"}, 403)
+        records = self._records(task.task, task.arguments)
         return StreamingResponse(records, media_type="application/x-ndjson")
 
     async def _records(self, name: str, arguments: dict[str, Any]) -> AsyncIterator[str]:

@@ -1,7 +1,6 @@
 #include "live/transport/shm/shm.hpp"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "live/memory/clock.hpp"
 #include "live/memory/copy.hpp"
 #include "live/memory/epoll.hpp"
+#include "live/transport/envelope.hpp"
 
 namespace daqloom::live {
 
@@ -33,12 +33,9 @@ constexpr base::Time kTimePerLook = base::milliseconds(20);
 constexpr std::uint64_t kConnectorKey = ~std::uint64_t{0};
 
 base::expected<std::string> random_name() {
-    std::array<std::uint64_t, 2> random{};
-    if (::getrandom(random.data(), sizeof random, 0) != sizeof random) {
-        return base::system_failure(
-            fmt::format("no random bytes from the system: {}", std::strerror(errno)));
-    }
-    return fmt::format("daqloom/{:016x}{:016x}", random[0], random[1]);
+    DAQLOOM_TRY(high, random_bits());
+    DAQLOOM_TRY(low, random_bits());
+    return fmt::format("daqloom/{:016x}{:016x}", high, low);
 }
 
 }  // namespace
