@@ -15,6 +15,7 @@
 #include "base/expected.hpp"
 #include "base/units.hpp"
 #include "live/memory/polling.hpp"
+#include "live/transport/earlier.hpp"
 #include "live/transport/envelope.hpp"
 #include "live/transport/libfabric/connections.hpp"
 #include "live/transport/libfabric/endpoint.hpp"
@@ -61,43 +62,6 @@ struct Remote {
     std::uint32_t sends = 0;   ///< under way
     std::uint32_t writes = 0;  ///< under way
     Destination where;
-};
-
-/// Events that arrive while a unit still connects, kept for its first poll.
-class Earlier final : public TransportEvents {
-  public:
-    void on_message(UnitIndex from, std::span<const std::byte> bytes) override {
-        happened_.push_back({from, 0, {bytes.begin(), bytes.end()}, true});
-    }
-    void on_written(UnitIndex from, std::uint32_t immediate) override {
-        happened_.push_back({from, immediate, {}, false});
-    }
-    void on_write_done(std::uint64_t) override {}
-    void on_unreachable(UnitIndex) override {}
-
-    bool replay(TransportEvents& events) {
-        if (happened_.empty()) {
-            return false;
-        }
-        for (const auto& one : std::exchange(happened_, {})) {
-            if (one.is_message) {
-                events.on_message(one.from, one.bytes);
-            } else {
-                events.on_written(one.from, one.immediate);
-            }
-        }
-        return true;
-    }
-    [[nodiscard]] bool empty() const { return happened_.empty(); }
-
-  private:
-    struct One {
-        UnitIndex from;
-        std::uint32_t immediate;
-        std::vector<std::byte> bytes;
-        bool is_message;
-    };
-    std::vector<One> happened_;
 };
 
 class LibfabricTransport final : public Transport {

@@ -23,7 +23,7 @@ constexpr std::size_t kSteps = 256;     ///< being sent
 constexpr std::size_t kArrivals = 32;   ///< writes of others whose bytes come at the same time
 constexpr std::size_t kPart = 4 << 20;  ///< limit on a request; a count of MPI has 31 bits
 constexpr int kRecordsPerPoll = 64;
-constexpr std::size_t kMostEarly = 4096;
+constexpr std::size_t kMostEarlier = 4096;
 
 constexpr std::uint32_t kYields = 8;  ///< idle waits before naps
 constexpr base::Time kShortestNap = base::microseconds(20);
@@ -37,14 +37,6 @@ struct MpiAddress {
     std::uint64_t incarnation = 0;
     std::uint64_t arena = 0;
     std::int64_t rank = 0;
-};
-
-/// Events of a transport that ends.
-class NoEvents final : public TransportEvents {
-    void on_message(UnitIndex /*from*/, std::span<const std::byte> /*bytes*/) override {}
-    void on_written(UnitIndex /*from*/, std::uint32_t /*immediate*/) override {}
-    void on_write_done(std::uint64_t /*context*/) override {}
-    void on_unreachable(UnitIndex /*unit*/) override {}
 };
 
 }  // namespace
@@ -103,7 +95,6 @@ MpiTransport::MpiTransport(const TransportConfig& config, mpi::World& world,
 
 /// Completes the transfers that have been granted, because their memory may end with the transport.
 MpiTransport::~MpiTransport() {
-    NoEvents events;
     const auto deadline = now() + kMpiPatience;
     const auto is_transfer = [](const Operation* operation) {
         return operation->kind == Operation::Kind::write ||
@@ -112,7 +103,7 @@ MpiTransport::~MpiTransport() {
     offers_.clear();
     post_steps();
     while (std::ranges::any_of(requests_.owners(), is_transfer)) {
-        complete(events);
+        complete(earlier_);
         post_steps();
         if (now() > deadline) {
             fmt::print(stderr,
@@ -161,11 +152,10 @@ base::expected<std::vector<UnitIndex>> MpiTransport::connect(std::span<const Tra
     const auto is_greeting = [](const mpi::Peer& peer) {
         return peer.state == mpi::Peer::State::greeting;
     };
-    NoEvents events;
     while (std::ranges::any_of(peers_, is_greeting) && now() < until) {
-        const bool has_received = receive(nullptr);
+        const bool has_received = receive(earlier_);
         post_steps();
-        complete(events);
+        complete(earlier_);
         if (!has_received) {
             std::this_thread::sleep_for(std::chrono::microseconds(50));
         }
@@ -308,13 +298,8 @@ void MpiTransport::post_part(Operation& operation) {
 
 bool MpiTransport::poll(TransportEvents& events) {
     bool something = loopback_.poll(events, counters_);
-    if (!early_.empty()) {
-        for (const auto& [record, bytes] : std::exchange(early_, {})) {
-            take({record.from, record.tag, bytes}, &events);
-        }
-        something = true;
-    }
-    something |= receive(&events);
+    something |= earlier_.replay(events);
+    something |= receive(events);
     something |= complete(events);
     grant_offers(events);
     post_steps();
@@ -323,17 +308,16 @@ bool MpiTransport::poll(TransportEvents& events) {
     return something;
 }
 
-/// Takes records; without `events` only greetings, and keeps others.
-bool MpiTransport::receive(TransportEvents* events) {
+bool MpiTransport::receive(TransportEvents& events) {
     int count = 0;
-    for (; count < kRecordsPerPoll && early_.size() < kMostEarly && world_.look(); ++count) {
+    for (; count < kRecordsPerPoll && earlier_.size() < kMostEarlier && world_.look(); ++count) {
         take(world_.oldest(), events);
         world_.drop_oldest();
     }
     return count != 0;
 }
 
-void MpiTransport::take(const mpi::Record& record, TransportEvents* events) {
+void MpiTransport::take(const mpi::Record& record, TransportEvents& events) {
     const Sealer::Contents opened = sealer_.open(record.bytes);
     if (opened.verdict != Sealer::Verdict::ours) {
         ++Sealer::counter_of(opened.verdict, counters_);
@@ -352,14 +336,12 @@ void MpiTransport::take(const mpi::Record& record, TransportEvents* events) {
         queue(opened.from, Envelope::Kind::answer, {});
     } else if (opened.kind == Envelope::Kind::answer) {
         peer.state = mpi::Peer::State::connected;
-    } else if (events == nullptr) {
-        early_.push_back({record, {record.bytes.begin(), record.bytes.end()}});
     } else if (record.tag == kMessageTag) {
         ++counters_.messages_received;
-        events->on_message(opened.from, opened.message);
+        events.on_message(opened.from, opened.message);
     } else if (opened.message.size() == sizeof step) {
         std::memcpy(&step, opened.message.data(), sizeof step);
-        take(opened.from, step, *events);
+        take(opened.from, step, events);
     } else {
         refuse(opened.from);
     }

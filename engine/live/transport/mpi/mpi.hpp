@@ -18,6 +18,7 @@
 
 #include "base/expected.hpp"
 #include "base/ring.hpp"
+#include "live/transport/earlier.hpp"
 #include "live/transport/envelope.hpp"
 #include "live/transport/loopback.hpp"
 #include "live/transport/mpi/world.hpp"
@@ -110,8 +111,8 @@ class MpiTransport final : public Transport {
     }
     void post_part(Operation& operation);
 
-    bool receive(TransportEvents* events);
-    void take(const mpi::Record& record, TransportEvents* events);
+    bool receive(TransportEvents& events);
+    void take(const mpi::Record& record, TransportEvents& events);
     void take(UnitIndex from, const Step& step, TransportEvents& events);
     void grant_offers(TransportEvents& events);
     bool complete(TransportEvents& events);
@@ -138,8 +139,7 @@ class MpiTransport final : public Transport {
     base::Ring<QueuedStep> steps_;  ///< not yet sent
     base::Ring<Offer> offers_;      ///< not yet granted
     std::vector<UnitIndex> lost_;   ///< not yet reported
-    /// Records that came during `connect` from units that were connected earlier, with their ranks.
-    std::vector<std::pair<mpi::Record, std::vector<std::byte>>> early_;
+    Earlier earlier_;
     std::uint32_t idle_ = 0;  ///< waits in a row
     TransportCounters counters_;
 };
