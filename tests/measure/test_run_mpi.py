@@ -150,8 +150,8 @@ def test_another_mpirun_is_refused(tmp_path: Path) -> None:
 def test_a_run_that_loses_a_rank_ends_and_reports_why(program: str, tmp_path: Path) -> None:
     needs(program, "mpi")
     command = measure(*MPI, f"measure.mpirun={program}", duration="600 s")
-    # Open MPI leaves files of a killed rank.
-    folder = {"OMPI_MCA_btl_vader_backing_directory": str(tmp_path)}
+    # Open MPI leaves files of a killed rank, and a failed run those with the output of units.
+    folder = {"OMPI_MCA_btl_vader_backing_directory": str(tmp_path), "TMPDIR": str(tmp_path)}
     printed = ""
     with subprocess.Popen(
         command,
