@@ -28,6 +28,25 @@ pytestmark = NETWORKS
 PIPES: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
+def test_frames_that_a_switch_gets_back_are_not_lost() -> None:
+    """Two switches send frames to each other until the table of the second is right."""
+    network = lab_network(rack(readout__units=1))
+    core, (up, _down) = network.towards
+    with Laboratory(network) as lab:
+        sender, receiver = lab.hosts
+        lab.begin()
+        lab.forward((core, (up, up)))
+        command = [*receiver.enter, sys.executable, "-c", RECEIVE]
+        with subprocess.Popen(command, **PIPES) as process:
+            assert process.stdout.readline() == "ready\n"
+            to = network.hosts[1].address
+            subprocess.run([*sender.enter, sys.executable, "-c", SEND, to, "5"], check=True)
+            assert any(lab.read().ports["uplink.0.up"].sent for _ in range(1000))
+            lab.forward(network.towards)
+            settle(lab)
+            assert process.communicate()[0] == "5\n"
+
+
 def test_a_full_port_drops_and_every_packet_is_accounted_for() -> None:
     """100 datagrams of full frames come at 40 Mb/s to a port of 20 Mb/s that holds 20: it sends one
     while two come, and drops between 1 and the 100 - 20 - 50 of a machine without pauses."""

@@ -80,11 +80,12 @@ def _port(queue: Queue, *, is_bridged: bool) -> str:
 
 
 def forwarding(network: LabNetwork) -> Iterator[str]:
-    """Yield `bridge` commands for forwarding tables without learning and flooding."""
+    """Yield `bridge` commands for forwarding tables without learning and flooding. A port may send
+    back what it receives, as while tables of two switches change one after the other."""
     for switch in network.bridges:
         for queue in network.queues_of(switch):
             device = f"link set dev {queue.device}"
-            yield f"{device} learning off flood off mcast_flood off bcast_flood off"
+            yield f"{device} learning off flood off mcast_flood off bcast_flood off hairpin on"
         for host, device in zip(network.hosts, network.towards[switch], strict=True):
             if device:
                 yield f"fdb add {host.hardware_address} dev {device} master static"
