@@ -56,6 +56,8 @@ ROWS = (
 FAULT_COUNTS = ("faults_begun", "faults_detected", "faults_recovered")
 FAULT_METRICS = ("fault_detection_s", "fault_recovery_s", "fault_events_lost")
 """Metrics that each injected fault has."""
+FLOW_METRICS = ("flow_throughput_bps", "flow_messages", "flow_messages_lost")
+"""Metrics that each flow has."""
 
 
 def head(found: MethodResults) -> list[str]:
@@ -66,9 +68,10 @@ def head(found: MethodResults) -> list[str]:
 def rows(found: MethodResults) -> list[list[str]]:
     """Return rows of text. A dash stands for a metric that a method lacks."""
     table = [["time counted", *(_time_span(found, result) for result in found.results)]]
-    injected = found.scenario.faults.injected
+    injected, flows = found.scenario.faults.injected, found.scenario.flows
     of_faults = (f"{metric}.{name}" for metric in FAULT_METRICS for name in injected)
-    for path in (*ROWS, *FAULT_COUNTS, *of_faults):
+    of_flows = (f"{metric}.{name}" for metric in FLOW_METRICS for name in flows)
+    for path in (*ROWS, *of_flows, *FAULT_COUNTS, *of_faults):
         values = [value_of(result, path) for result in found.results]
         known = [value for value in values if value is not None]
         if not known or (path.partition(".")[0].endswith("share") and not any(known)):
