@@ -7,6 +7,7 @@ import subprocess
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,16 @@ def traffic_programs(parent: int) -> list[int]:
             if b"daqloom.machine.traffic" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
+
+
+@dataclass(frozen=True)
+class Noting(Local):
+    """Launcher as by mpirun: a process starts the program, awaits its end, and tidies up."""
+
+    folder: Path = Path()
+
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        return ("sh", "-c", f'"$@"; touch {self.folder}/$$', "sh", *command)
 
 
 class NoPrograms(Local):
@@ -154,6 +165,32 @@ def test_the_end_of_a_program_of_flows_is_an_error_with_its_host() -> None:
             os.kill(child, signal.SIGKILL)
         with pytest.raises(MeasureError, match=r"the flows of unit \d's host: "):
             deque(iter(flows.count, None))
+
+
+@pytest.mark.process
+def test_programs_of_flows_end_by_themselves_after_a_run(tmp_path) -> None:
+    """Unit 0 sends, and unit 1 receives."""
+    with Flows(given("measure.transport=tcp", scenario="laptop"), Noting(folder=tmp_path)) as flows:
+        flows.begin("test")
+        flows.count()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.process
+def test_a_stalled_program_of_flows_is_an_error_with_its_host(monkeypatch) -> None:
+    monkeypatch.setattr("daqloom.measure.programs.END_S", 0.1)
+    before = set(children())
+    with Flows(given("measure.transport=tcp", scenario="laptop"), Local()) as flows:
+        flows.begin("test")
+        monkeypatch.setattr("daqloom.measure.flows.ANSWER_S", 0.1)
+        for child in set(children()) - before:
+            os.kill(child, signal.SIGSTOP)
+            os.waitid(os.P_PID, child, os.WSTOPPED)
+        with pytest.raises(
+            MeasureError, match=r"the flows of unit \d's host: no answer within 0.1 s"
+        ):
+            flows.count()
+    assert set(children()) <= before
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from daqloom.scenario.schema.flows import Flow
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
 
+ANSWER_S = 30.0
+"""Time limit for an answer of a program that sends and receives (s)."""
 UDP_HEADERS_BYTES = 20 + 8
 LATE_SHARE = 0.02
 """A sender that is later than this share of its time has not reached its rate."""
@@ -116,7 +118,7 @@ class Flows(Programs):
         self._began_s = time.monotonic()
         for number, (name, sources) in enumerate(self._sources.items()):
             for source in sources:
-                self._ask(_name(source), {"send": self._orders(number, name, source)})
+                self._ask(_name(source), {"send": self._orders(number, name, source)}, ANSWER_S)
 
     def _orders(self, number: int, name: str, source: int) -> dict[str, Any]:
         scenario, flow = self._scenario, self._scenario.flows[name]
@@ -138,10 +140,10 @@ class Flows(Programs):
         }
 
     def count(self) -> None:
-        """Count the messages until now. Raises MeasureError if a program has ended."""
+        """Count the messages until now. Raises MeasureError if a program has ended or stalls."""
         sent, received = ({name: Count() for name in self._sources} for _ in range(2))
         overflowed, names = 0, list(self._sources)
-        for answer in self._ask_all({"count": True}).values():
+        for answer in self._ask_all({"count": True}, timeout_s=ANSWER_S).values():
             overflowed += answer["overflowed"]
             for into, what in ((sent, "sent"), (received, "received")):
                 for number, counted in answer[what].items():
