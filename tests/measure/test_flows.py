@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 import pytest
 
+from daqloom._engine import transport_names
 from daqloom.deployment.fabric_system import fabric_system
 from daqloom.deployment.scenarios import load
 from daqloom.lab import validity
@@ -32,6 +34,8 @@ from support.measure.small_runs import DAQLOOM
 from support.namespaces import NETWORKS
 
 TO_THE_BUILDER = ("flows.a.source=0", "flows.a.destination=1")
+BY_MPI = ("measure.launch=mpirun", "measure.transport=mpi")
+HOST_FAULT = ("faults.injected.x.what=host", "faults.injected.x.which=H00-01")
 
 
 def traffic_programs(parent: int) -> list[int]:
@@ -193,11 +197,35 @@ def test_a_stalled_program_of_flows_is_an_error_with_its_host(monkeypatch) -> No
     assert set(children()) <= before
 
 
+@pytest.mark.process
+@pytest.mark.skipif(which("mpirun") is None or "mpi" not in transport_names(), reason="no MPI")
+def test_all_datagrams_of_a_flow_arrive_beside_mpi() -> None:
+    few = ("flows.a.messages=10", "flows.a.interval=1 ms", "flows.a.start=700 ms")
+    times = ("measure.duration=2 s", "measure.warmup=500 ms", "run.duration=2 s")
+    result = measure(given("flows.a.transport=udp", *few, *times, "measure.lab=none", *BY_MPI))
+    assert result.metrics["flow_messages"] == {"a": 10}
+    assert result.metrics["events_built"] > 0
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["measure.transport=libfabric:udp;ofi_rxd"],
+        ["measure.transport=shm+libfabric:udp;ofi_rxd"],
+        BY_MPI,
+    ],
+)
+def test_flows_over_udp_are_measured_beside_any_transport_with_a_network(keys) -> None:
+    check_flows(given("flows.a.transport=udp", "measure.lab=none", *keys))
+
+
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
         (["measure.transport=shm"], "no network that a flow could share"),
         (["measure.transport=libfabric:udp;ofi_rxd"], 'transport = "system": a measured flow'),
+        (BY_MPI, 'measure.transport is "mpi"; use "udp"'),
+        (["measure.transport=tcp", *HOST_FAULT], 'x.what = "host" ends the units of a measured'),
         (["measure.transport=tcp", "flows.a.service_level=1"], "have no classes; use 0"),
     ],
 )

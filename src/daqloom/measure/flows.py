@@ -30,11 +30,17 @@ def check_flows(scenario: Scenario) -> None:
     measure, system = scenario.measure, fabric_system(scenario)
     for name, flow in sorted(scenario.flows.items()):
         key = f"flows.{name}"
-        if not measure.over_tcp and not measure.transport.startswith("libfabric:"):
+        if measure.shares_memory:
             raise ScenarioError(
                 f'{key}: measure.transport = "{measure.transport}" has no network that a flow '
-                'could share; use "tcp" or "libfabric:PROVIDER", or leave [flows] out'
+                'could share; use another one, such as "tcp", or leave [flows] out'
             )
+        for fault, injected in scenario.faults.injected.items():
+            if injected.kind.breaks == "host":
+                raise ScenarioError(
+                    f'{key}: faults.injected.{fault}.what = "{injected.what}" ends the units of a '
+                    'measured host, not its flows; use what = "cable" or "unit", or leave one out'
+                )
         if flow.transport == "system" and not measure.over_tcp:
             raise ScenarioError(
                 f'{key}.transport = "system": a measured flow is sent over TCP or UDP, and '
