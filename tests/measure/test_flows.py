@@ -7,10 +7,13 @@ import subprocess
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from shutil import which
 
 import pytest
 
+from daqloom._engine import transport_names
 from daqloom.deployment.fabric_system import fabric_system
 from daqloom.deployment.scenarios import load
 from daqloom.lab import validity
@@ -31,6 +34,8 @@ from support.measure.small_runs import DAQLOOM
 from support.namespaces import NETWORKS
 
 TO_THE_BUILDER = ("flows.a.source=0", "flows.a.destination=1")
+BY_MPI = ("measure.launch=mpirun", "measure.transport=mpi")
+HOST_FAULT = ("faults.injected.x.what=host", "faults.injected.x.which=H00-01")
 
 
 def traffic_programs(parent: int) -> list[int]:
@@ -41,6 +46,16 @@ def traffic_programs(parent: int) -> list[int]:
             if b"daqloom.machine.traffic" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
+
+
+@dataclass(frozen=True)
+class Noting(Local):
+    """Launcher as by mpirun: a process starts the program, awaits its end, and tidies up."""
+
+    folder: Path = Path()
+
+    def command_at(self, unit: int, command: Sequence[str]) -> tuple[str, ...]:
+        return ("sh", "-c", f'"$@"; touch {self.folder}/$$', "sh", *command)
 
 
 class NoPrograms(Local):
@@ -156,11 +171,61 @@ def test_the_end_of_a_program_of_flows_is_an_error_with_its_host() -> None:
             deque(iter(flows.count, None))
 
 
+@pytest.mark.process
+def test_programs_of_flows_end_by_themselves_after_a_run(tmp_path) -> None:
+    """Unit 0 sends, and unit 1 receives."""
+    with Flows(given("measure.transport=tcp", scenario="laptop"), Noting(folder=tmp_path)) as flows:
+        flows.begin("test")
+        flows.count()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.process
+def test_a_stalled_program_of_flows_is_an_error_with_its_host(monkeypatch) -> None:
+    monkeypatch.setattr("daqloom.measure.programs.END_S", 0.1)
+    before = set(children())
+    with Flows(given("measure.transport=tcp", scenario="laptop"), Local()) as flows:
+        flows.begin("test")
+        monkeypatch.setattr("daqloom.measure.flows.ANSWER_S", 0.1)
+        for child in set(children()) - before:
+            os.kill(child, signal.SIGSTOP)
+            os.waitid(os.P_PID, child, os.WSTOPPED)
+        with pytest.raises(
+            MeasureError, match=r"the flows of unit \d's host: no answer within 0.1 s"
+        ):
+            flows.count()
+    assert set(children()) <= before
+
+
+@pytest.mark.process
+@pytest.mark.skipif(which("mpirun") is None or "mpi" not in transport_names(), reason="no MPI")
+def test_all_datagrams_of_a_flow_arrive_beside_mpi() -> None:
+    few = ("flows.a.messages=10", "flows.a.interval=1 ms", "flows.a.start=700 ms")
+    times = ("measure.duration=2 s", "measure.warmup=500 ms", "run.duration=2 s")
+    result = measure(given("flows.a.transport=udp", *few, *times, "measure.lab=none", *BY_MPI))
+    assert result.metrics["flow_messages"] == {"a": 10}
+    assert result.metrics["events_built"] > 0
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["measure.transport=libfabric:udp;ofi_rxd"],
+        ["measure.transport=shm+libfabric:udp;ofi_rxd"],
+        BY_MPI,
+    ],
+)
+def test_flows_over_udp_are_measured_beside_any_transport_with_a_network(keys) -> None:
+    check_flows(given("flows.a.transport=udp", "measure.lab=none", *keys))
+
+
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
         (["measure.transport=shm"], "no network that a flow could share"),
         (["measure.transport=libfabric:udp;ofi_rxd"], 'transport = "system": a measured flow'),
+        (BY_MPI, 'measure.transport is "mpi"; use "udp"'),
+        (["measure.transport=tcp", *HOST_FAULT], 'x.what = "host" ends the units of a measured'),
         (["measure.transport=tcp", "flows.a.service_level=1"], "have no classes; use 0"),
     ],
 )

@@ -69,6 +69,20 @@ class Child:
         if self._process.poll() is not None:
             raise self._exit_error()
 
+    def end_input(self) -> None:
+        """End the input of the process, on which it ends."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # a line that a killed process has not read
+            self._process.stdin.close()
+
+    def end(self, timeout_s: float) -> None:
+        """End the input, and kill the process if it has not ended within the timeout."""
+        self.end_input()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
     def kill(self) -> None:
         """End the process, even if it is stopped."""
         self._process.kill()

@@ -18,6 +18,8 @@ from daqloom.scenario.schema.flows import Flow
 from daqloom.scenario.schema.links import FRAME_OVERHEAD_BYTES, WIRE_OVERHEAD_BYTES
 from daqloom.scenario.schema.models import Scenario
 
+ANSWER_S = 30.0
+"""Time limit for an answer of a program that sends and receives (s)."""
 UDP_HEADERS_BYTES = 20 + 8
 LATE_SHARE = 0.02
 """A sender that is later than this share of its time has not reached its rate."""
@@ -28,11 +30,17 @@ def check_flows(scenario: Scenario) -> None:
     measure, system = scenario.measure, fabric_system(scenario)
     for name, flow in sorted(scenario.flows.items()):
         key = f"flows.{name}"
-        if not measure.over_tcp and not measure.transport.startswith("libfabric:"):
+        if measure.shares_memory:
             raise ScenarioError(
                 f'{key}: measure.transport = "{measure.transport}" has no network that a flow '
-                'could share; use "tcp" or "libfabric:PROVIDER", or leave [flows] out'
+                'could share; use another one, such as "tcp", or leave [flows] out'
             )
+        for fault, injected in scenario.faults.injected.items():
+            if injected.kind.breaks == "host":
+                raise ScenarioError(
+                    f'{key}: faults.injected.{fault}.what = "{injected.what}" ends the units of a '
+                    'measured host, not its flows; use what = "cable" or "unit", or leave one out'
+                )
         if flow.transport == "system" and not measure.over_tcp:
             raise ScenarioError(
                 f'{key}.transport = "system": a measured flow is sent over TCP or UDP, and '
@@ -116,7 +124,7 @@ class Flows(Programs):
         self._began_s = time.monotonic()
         for number, (name, sources) in enumerate(self._sources.items()):
             for source in sources:
-                self._ask(_name(source), {"send": self._orders(number, name, source)})
+                self._ask(_name(source), {"send": self._orders(number, name, source)}, ANSWER_S)
 
     def _orders(self, number: int, name: str, source: int) -> dict[str, Any]:
         scenario, flow = self._scenario, self._scenario.flows[name]
@@ -138,10 +146,10 @@ class Flows(Programs):
         }
 
     def count(self) -> None:
-        """Count the messages until now. Raises MeasureError if a program has ended."""
+        """Count the messages until now. Raises MeasureError if a program has ended or stalls."""
         sent, received = ({name: Count() for name in self._sources} for _ in range(2))
         overflowed, names = 0, list(self._sources)
-        for answer in self._ask_all({"count": True}).values():
+        for answer in self._ask_all({"count": True}, timeout_s=ANSWER_S).values():
             overflowed += answer["overflowed"]
             for into, what in ((sent, "sent"), (received, "received")):
                 for number, counted in answer[what].items():

@@ -13,6 +13,9 @@ from daqloom.machine.namespace import NETWORK
 from daqloom.scenario.errors import ScenarioError
 from daqloom.scenario.schema.models import Scenario
 
+END_S = 5.0
+"""Time after the end of its input at which a stalled program is killed (s)."""
+
 
 def check_network(scenario: Scenario, key: str) -> None:
     """Raise ScenarioError if programs on several machines have no addresses for each other."""
@@ -45,7 +48,7 @@ class Programs(ABC):
         with ExitStack() as stack:
             for name, command in self.commands().items():
                 child = self._programs[name] = stack.enter_context(Child(command, name))
-                stack.callback(child.kill)  # a stalled program does not end with its input
+                stack.callback(child.end, END_S)  # a killed mpirun leaves files
             self._open({"listen": network, "key": secrets.randbits(64)})
             self._stack = stack.pop_all()
         return self
@@ -55,6 +58,8 @@ class Programs(ABC):
 
     def close(self) -> None:
         """End all programs; a second call has no effect."""
+        for program in self._programs.values():
+            program.end_input()
         self._stack.close()
 
     def commands(self) -> dict[str, tuple[str, ...]]:
@@ -67,17 +72,19 @@ class Programs(ABC):
         for program in self._programs.values():
             program.check()
 
-    def _ask(self, name: str, step: Mapping[str, Any]) -> Any:
-        """Return the answer of a program. Raises MeasureError if it has ended."""
-        return self._ask_all(step, [name])[name]
+    def _ask(self, name: str, step: Mapping[str, Any], timeout_s: float | None = None) -> Any:
+        """Return the answer of a program: see `_ask_all`."""
+        return self._ask_all(step, [name], timeout_s)[name]
 
-    def _ask_all(self, step: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
+    def _ask_all(
+        self, step: Mapping[str, Any], names: Iterable[str] = (), timeout_s: float | None = None
+    ) -> dict[str, Any]:
         """Return the answers of programs, by default of all, to a step that they get at the same
-        time. Raises MeasureError if one has ended."""
+        time. Raises MeasureError if one has ended, or has not answered within the timeout."""
         programs = {name: self._programs[name] for name in names} or self._programs
         for program in programs.values():
             program.send(step)
-        return {name: program.answer() for name, program in programs.items()}
+        return {name: program.answer(timeout_s) for name, program in programs.items()}
 
     @abstractmethod
     def _open(self, listen: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from daqloom.measure.fault_plan import unit_outages
 from daqloom.measure.plan import plan_of
 from daqloom.scenario.document import look
 from daqloom.scenario.errors import ScenarioError
-from daqloom.scenario.file.unused_keys import UNUSED, Method, unused_keys, unused_warnings
+from daqloom.scenario.file.unused_keys import UNUSED, Method, rule_for, unused_keys, unused_warnings
 from daqloom.scenario.quantities import dimension_of
 from daqloom.scenario.schema.choices import Choices, keys_of, named_tables, table_of
 from daqloom.scenario.schema.models import Scenario
@@ -283,6 +283,17 @@ def test_a_result_names_the_keys_that_its_method_does_not_use() -> None:
     [about_cards] = [text for text in unused_warnings(own, "measure") if "card" in text]
     text = 'with measure.source = "user" your own source has the cards'
     assert about_cards == f"without effect: readout.card.*; {text}"
+
+
+def test_flows_of_a_measurement_use_the_rates_of_links() -> None:
+    flow = {"flows.a.source": 0, "flows.a.destination": 1, "flows.a.load": 0.1}
+    alone = load("laptop", {"network.links.rate": "10 Gb/s", "measure.transport": "tcp"})
+    for scenario, is_used in ((alone, False), (override(alone, flow), True)):
+        rule = rule_for(scenario, "measure", "network.links.rate")
+        assert (rule is None) == is_used
+        [warning] = unused_warnings(scenario, "measure")
+        assert warning.startswith("without effect: network.*; the network is that of this machine")
+        assert ("network.links" in warning) == is_used
 
 
 def test_a_default_that_is_given_is_not_named() -> None:

@@ -25,11 +25,11 @@ class UnusedKey:
     when: Callable[[Scenario], bool] = lambda _: True
     """Function that returns whether the method ignores the keys for a given scenario."""
     but: tuple[str, ...] = ()
-    """Exceptions: keys in these tables that the method uses."""
+    """Exceptions: keys in these tables that the method uses, written as `keys`."""
 
     def name(self, path: str) -> str:
         """Return the entry of `keys` that covers a key, "" if there is none."""
-        if path in self.but:
+        if any(_is_in(path, key) for key in self.but):
             return ""
         return next((key for key in self.keys if _is_in(path, key)), "")
 
@@ -50,6 +50,8 @@ def _has_own_network(scenario: Scenario) -> bool:
 
 _COUNTED = _keys("network: technology shape racks")
 """Network keys that determine the number of units."""
+_OF_FLOWS = _keys("network: mtu links.*")
+"""Network keys that determine the datagrams and the rates of flows."""
 _TCP = _keys("transport: congestion static_window")
 _PRICES = UnusedKey(_keys(*(f"network.switch.{level}: cost" for level in LEVELS)), "")
 """Prices of switches affect no method; only `daqloom demo` and reports print them."""
@@ -140,7 +142,18 @@ UNUSED: dict[Method, tuple[UnusedKey, ...]] = {
             "units take the order of mended, and only switches of measure.lab its tables",
             lambda s: _has_own_network(s) and s.network.routing == "mended",
         ),
-        UnusedKey(("network.*", "hosts.order"), _MACHINE, _has_own_network, but=_COUNTED),
+        UnusedKey(
+            ("network.*", "hosts.order"),
+            _MACHINE,
+            lambda s: _has_own_network(s) and not s.flows,
+            but=_COUNTED,
+        ),
+        UnusedKey(
+            ("network.*", "hosts.order"),
+            "the network is that of this machine; flows use network.mtu and network.links",
+            lambda s: _has_own_network(s) and bool(s.flows),
+            but=_COUNTED + _OF_FLOWS,
+        ),
         UnusedKey(_TCP, _MACHINE, lambda s: _has_own_network(s) and s.measure.transport != "tcp"),
         UnusedKey(("transport.*",), _MACHINE, _has_own_network, but=_TCP),
         UnusedKey(
