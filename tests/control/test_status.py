@@ -9,7 +9,7 @@ from daqloom.cli.console.run import headline, live_table, overview, unit_table
 from daqloom.control import status as status_module
 from daqloom.control.persistence.store import Store
 from daqloom.control.protocol.states import Goal, Phase, Standing, State
-from daqloom.control.status import Request, Status, UnitStatus, steer
+from daqloom.control.status import Request, Status, UnitStatus, steer, steer_until
 from daqloom.machine.foreign import began_of
 from daqloom.machine.processes import ProcessRecord
 from daqloom.results.errors import MeasureError
@@ -92,6 +92,18 @@ def test_a_state_that_is_not_reached_is_a_failure(answers, status, sentence):
     answers(*([] if times_out else [run_in(Phase.STARTING, Goal.RUNNING)]), status)
     wait = ["--wait", "--timeout", "0" if times_out else "60"]
     assert sentence in " ".join(output("control", "start", *wait, code=1).split())
+
+
+def test_a_command_without_a_goal_is_accepted_or_refused_at_once(answers):
+    requests = answers(run_in(Phase.RUNNING, Goal.RUNNING))
+    assert (
+        steer_until(Request(command="exclude", units=(2,)), None, None, 60.0).phase is Phase.RUNNING
+    )
+    refusal = {"refusal": "there is no unit 9"}
+    answers(run_in(Phase.RUNNING, Goal.RUNNING).model_copy(update=refusal))
+    with pytest.raises(MeasureError, match="there is no unit 9"):
+        steer_until(Request(command="reset", unit=9), None, None, 60.0)
+    assert requests == ["exclude"]
 
 
 def printed(shown, width: int) -> str:

@@ -176,9 +176,10 @@ def steer(request: Request, address: str | None, certificates: Path | None = Non
 def steer_until(
     request: Request, address: str | None, certificates: Path | None, timeout_s: float
 ) -> Status:
-    """Request a goal of the run control, and return its status when the run has reached it. Raises
-    MeasureError if it refuses, or does not reach it within `timeout_s`."""
-    ends_s, target = time.monotonic() + timeout_s, REACHED[request.command]
+    """Request a goal of the run control, and return its status when the run has reached it; after
+    any other command, when it is accepted. Raises MeasureError if the run control refuses, or does
+    not reach the goal within `timeout_s`."""
+    ends_s, target = time.monotonic() + timeout_s, REACHED.get(request.command)
     now = steer(request, address, certificates)
     goal, number = None, now.requests
     while True:
@@ -186,7 +187,7 @@ def steer_until(
             raise MeasureError(now.refusal)
         if not now.pending:
             goal = goal or now.goal
-            if now.phase is target:
+            if target in (None, now.phase):
                 return now
         is_over = now.phase in (Phase.ERROR, Phase.ENDING, Phase.ENDED)
         if not now.pending and (is_over or now.goal is not goal):
