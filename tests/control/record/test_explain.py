@@ -100,6 +100,12 @@ def test_orders_of_the_operator_are_causes():
     assert "the operator wants a stop" in texts[1]
 
 
+def test_the_death_of_a_run_control_is_a_cause():
+    bins = steady(300) + [second(begin, rate_hz=10) for begin in range(300, 600)]
+    text = "attaching: the run control replaces one that was running"
+    assert text in sentences(bins, [entry(301.0, text)])[1].sentence
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_time_of_a_fall_is_found_in_noise(seed):
     rng = np.random.default_rng(seed)

@@ -158,7 +158,8 @@ def _rate(past: Past, run: Columns, when: float, rate: tuple[float, float], side
 def _events(
     past: Past, events: Iterable[Mapping[str, Any]], when: float, side_s: float
 ) -> Iterator[Finding]:
-    """Yield what the log has near the change: losses, faults and orders of the operator."""
+    """Yield what the log has near the change: losses, faults, orders of the operator, and run
+    controls that replace a killed one."""
     reach_s = max(2 * side_s, LATE_S * min(1.0, side_s))
     near = [each for each in events if when - reach_s <= each["time_s"] <= when + side_s]
     listed = [
@@ -166,7 +167,7 @@ def _events(
         for each in near
         if each.get("trouble")
         or each.get("about") == "fault"
-        or each["text"].startswith(("the operator", "halting: "))
+        or each["text"].startswith(("the operator", "halting: ", "attaching: "))
     ]
     for place, each in enumerate(listed[:MOST_EVENTS]):
         distance = abs(each["time_s"] - when) / (2 * reach_s)
